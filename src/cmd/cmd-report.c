@@ -284,8 +284,10 @@ static int show(struct report *t, struct dp_error *err)
 	if (r)
 		return r;
 	t->status = dp_cmd_deliver(&t->delivery, t->r.format, t->out_path, true, &t->r.out);
-	if (t->status)
+	if (t->status) {
+		dp_output_drop(&t->r.out);
 		return dp_output_close(&t->r.out, err);
+	}
 	t->r.path = is_directory ? t->out_path : NULL;
 	t->r.graph = &t->graph;
 	t->r.color = !t->out_path && dp_ui_color(stdout);

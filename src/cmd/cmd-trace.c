@@ -673,6 +673,8 @@ static void finish(struct trace *t, int r, struct dp_error *err)
 	if (dp_trace_remove(&t->run, &late))
 		tell(t, &late, NULL);
 	dp_ui_progress_end();
+	if (!t->run.was_armed)
+		dp_output_drop(&t->run.out);
 	ended = dp_trace_end(&t->run, r ? &late : err);
 	r = r ? r : ended;
 	if (r && err->code == E_OUT_WRITE && dp_output_unwanted(&t->run.out))
@@ -724,10 +726,12 @@ static void run_to_output(struct trace *t, bool delivers)
 	}
 	if (delivers)
 		t->status = dp_cmd_deliver(&t->delivery, t->format, t->out_path, false, &t->run.out);
-	if (!t->status && !begin_session(t))
+	if (!t->status && !begin_session(t)) {
 		finish(t, run(t, &err), &err);
-	else
-		dp_output_close(&t->run.out, &err);
+		return;
+	}
+	dp_output_drop(&t->run.out);
+	dp_output_close(&t->run.out, &err);
 }
 
 /* What is shown at the end may have to be delivered. False: told already. */

@@ -76,6 +76,8 @@ int dp_cmd_later_end(struct trace_later *l, const struct trace *t, struct dp_err
 
 	if (l->fd < 0)
 		return 0;
+	if (!t->run.was_armed)
+		dp_output_drop(&l->report.out);
 	r = t->run.was_armed ? show(l, err) : dp_output_close(&l->report.out, err);
 	close(l->fd);
 	return r;

@@ -284,7 +284,6 @@ static void write_head(struct program *p)
 	dp_rpn_log_head(&l, p->t.format, p->lines != NULL);
 	if (l.n)
 		fwrite(l.text, 1, l.n, p->t.run.out.f);
-	fflush(p->t.run.out.f); /* a failure is told at the end */
 	dp_line_free(&l);
 }
 
@@ -734,6 +733,7 @@ static int run(struct program *p)
 	if (status)
 		return status; /* a command that waits for its start sees the end of the pipe */
 	p->begin = dp_now_ns();
+	fflush(p->t.run.out.f); /* the head; a failure is told at the end */
 	tell_waiting(p, false);
 	if (p->t.on_wake)
 		p->t.on_ready(p->t.wake_arg);
@@ -763,6 +763,8 @@ static int finish(struct program *p, int status)
 	dp_formatter_free(p->formatter);
 	free(p->events);
 	dp_cmd_end_cleaner(&p->cleaner);
+	if (!p->begin)
+		dp_output_drop(&p->t.run.out);
 	if (dp_output_close(&p->t.run.out, &err) && !dp_output_unwanted(&p->t.run.out) && !status) {
 		dp_ui_error(&err, NULL);
 		status = CMD_FAILED;

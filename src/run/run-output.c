@@ -15,6 +15,7 @@
 #define POLL_MS 100
 #define FILE_CHUNK (1u << 20)
 #define BUFFER (1u << 17)
+#define FLAGS (O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY)
 
 /*
  * Pipes and terminals take PIPE_BUF bytes without blocking once poll() reports them ready; files
@@ -44,18 +45,32 @@ static size_t next_chunk(const struct dp_output *o, const char *buf, size_t size
 	return end ? (size_t)(end + 1 - buf) : o->chunk;
 }
 
+/* What the file had before goes when there is something to take its place. */
+static bool begin_file(struct dp_output *o)
+{
+	if (!o->begun && ftruncate(o->fd, 0))
+		o->error = o->error ? o->error : errno;
+	else
+		o->begun = true;
+	return o->begun;
+}
+
 /* The contract of a stream's write function: bytes written, less than size after an error. */
 static ssize_t write_some(void *cookie, const char *buf, size_t size)
 {
 	struct dp_output *o = cookie;
 	size_t done = 0;
 
+	if (o->dropped)
+		return (ssize_t)size;
 	if (o->divert) {
 		if (o->divert(o->divert_arg, buf, size))
 			return (ssize_t)size;
 		o->error = o->error ? o->error : ENOMEM;
 		return 0;
 	}
+	if (!begin_file(o))
+		return 0;
 	while (done < size) {
 		size_t n = next_chunk(o, buf + done, size - done);
 		ssize_t w;
@@ -80,26 +95,34 @@ static ssize_t write_some(void *cookie, const char *buf, size_t size)
  * /dev/fd/N is the descriptor that we were given: opened by that path a socket would be refused, and programs that we
  * start would have N open as well.
  */
-static int open_path(const char *path)
+static int open_path(struct dp_output *o, const char *path)
 {
 	static const char given[] = "/dev/fd/";
 	char *end = NULL;
+	int fd;
 	long n = strncmp(path, given, strlen(given)) ? -1 : strtol(path + strlen(given), &end, 10);
 
-	if (n <= STDERR_FILENO || n > INT_MAX || *end)
-		return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
-	return fcntl((int)n, F_SETFD, FD_CLOEXEC) ? -1 : (int)n;
+	if (n > STDERR_FILENO && n <= INT_MAX && !*end)
+		return fcntl((int)n, F_SETFD, FD_CLOEXEC) ? -1 : (int)n;
+	o->begun = false;
+	fd = open(path, FLAGS | O_EXCL, 0666);
+	o->is_new = fd >= 0;
+	return fd < 0 ? open(path, FLAGS, 0666) : fd;
 }
 
 static int open_file(struct dp_output *o, const char *path, struct dp_error *err)
 {
 	struct stat st;
-	int fd = path ? open_path(path) : STDOUT_FILENO;
+	int fd;
 
+	o->begun = true;
+	o->is_new = false;
+	fd = path ? open_path(o, path) : STDOUT_FILENO;
 	if (fd < 0)
 		return dp_fail(err, E_OUT_OPEN, "%s: %s", path, strerror(errno));
 	o->fd = fd;
 	o->chunk = !fstat(fd, &st) && S_ISREG(st.st_mode) ? FILE_CHUNK : PIPE_BUF;
+	o->begun |= o->chunk != FILE_CHUNK;
 	o->written = 0;
 	return 0;
 }
@@ -129,6 +152,8 @@ int dp_output_next(struct dp_output *o, const char *path, struct dp_error *err)
 {
 	int r = dp_output_flush(o, err), before = o->fd;
 
+	if (!r && !begin_file(o))
+		r = dp_output_flush(o, err);
 	if (!r)
 		r = open_file(o, path, err);
 	if (!r && close(before)) {
@@ -142,6 +167,12 @@ void dp_output_divert(struct dp_output *o, bool (*to)(void *arg, const char *tex
 {
 	o->divert = to;
 	o->divert_arg = arg;
+}
+
+void dp_output_drop(struct dp_output *o)
+{
+	if (o->f && !o->begun)
+		o->dropped = true;
 }
 
 bool dp_output_is_file(const struct dp_output *o)
@@ -168,6 +199,11 @@ int dp_output_close(struct dp_output *o, struct dp_error *err)
 
 	if (!o->f)
 		return 0;
+	fflush(o->f);
+	if (!o->dropped)
+		begin_file(o); /* nothing was written: it is empty */
+	else if (o->is_new)
+		unlink(o->name);
 	r = dp_output_flush(o, err);
 	fclose(o->f);
 	free(o->buffer);

@@ -18,13 +18,19 @@ struct dp_output {
 	int fd;
 	size_t chunk; /* bytes that one write may carry without blocking, once the file is ready */
 	volatile sig_atomic_t *stop;
+	bool is_new;                                           /* there was no such file */
+	bool begun;                                            /* what the file had before is gone */
+	bool dropped;                                          /* nothing is written any more */
 	u64 written;                                           /* to the file */
 	bool (*divert)(void *arg, const char *text, size_t n); /* takes what would be written. NULL: nobody does */
 	void *divert_arg;
 	int error; /* errno of the first failure; EINTR: stopped while the output was blocked */
 };
 
-/* path NULL: standard output; /dev/fd/N: a descriptor that we were given. E_OUT_OPEN. */
+/*
+ * path NULL: standard output; /dev/fd/N: a descriptor that we were given. What a file had before stays until something
+ * is written to it, or it is closed. E_OUT_OPEN.
+ */
 int dp_output_open(struct dp_output *o, const char *path, volatile sig_atomic_t *stop, struct dp_error *err);
 
 /* Flush, and go on in the file of that name, which is made anew. E_OUT_OPEN, E_OUT_WRITE. */
@@ -32,6 +38,9 @@ int dp_output_next(struct dp_output *o, const char *path, struct dp_error *err);
 
 /* From here on that one takes what is written, and returns false where it cannot; NULL: the file again. */
 void dp_output_divert(struct dp_output *o, bool (*to)(void *arg, const char *text, size_t n), void *arg);
+
+/* Nothing came of it: a file to which nothing was written stays as it was, and goes if there was none before. */
+void dp_output_drop(struct dp_output *o);
 
 bool dp_output_is_file(const struct dp_output *o);
 

@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
@@ -330,6 +331,30 @@ def bad_programs():
     coded(dprobes("trace", "p main", "--", "/nowhere/at/all"), "E-FILE-OPEN")
     coded(dprobes("trace", "p main", "--", "/dev/null"), "E-FILE-OPEN")
     coded(dprobes("trace", "p nothing_of_this_name", "--", target("simple"), "1", "10"), "E-SYM-NONE")
+
+
+@test
+def output_stays():
+    """a command that fails before its probes are in place leaves the file of -o as it was, or none; one that ends well
+    with nothing to show leaves it empty"""
+    simple, out = target("simple"), os.path.join(tempfile.mkdtemp(), "out")
+    for args in (("record", "p nothing_of_this_name"), ("record", "p main n=%zz"), ("trace", "p nothing_of_this_name"),
+                 ("trace", "p nothing_of_this_name count()"), ("trace", "--format", "csv", "p nothing_of_this_name"),
+                 ("graph", "nothing_of_this_name"), ("trace", "--format", "html", "p nothing_of_this_name"),
+                 ("record", "p work $n count()"), ("trace", "p nothing_of_this_name", "r main if $duration > 1")):
+        assert dprobes(*args, "-o", out, "--", simple, "1", "10").returncode and not os.path.exists(out), args
+        with open(out, "w") as f:
+            f.write("what was there\n" * 1000)
+        assert dprobes(*args, "-o", out, "--", simple, "1", "10").returncode, args
+        assert text_of(out) == "what was there\n" * 1000, args
+        os.unlink(out)
+    for what in ("longer than what comes\n" * 1000, ""):
+        with open(out, "w") as f:
+            f.write(what)
+        dprobes("trace", "-q", "--format", "json", "-o", out, "p work if $arg1 == 99", "--", simple, "1", "10", check=0)
+        assert text_of(out) == "", text_of(out)
+    os.unlink(out)
+    os.rmdir(os.path.dirname(out))
 
 
 run()
