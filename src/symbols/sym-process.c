@@ -72,12 +72,13 @@ u64 dp_process_started(pid_t pid)
 	return p ? strtoull(p, NULL, 10) : 0;
 }
 
+/* One that was killed but not waited for has its start time still. (Its executable is not for other users to see.) */
 bool dp_process_lives(pid_t pid, u64 started)
 {
-	char path[64], exe[8];
+	unsigned int flags;
+	char state;
 
-	dp_format(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	return readlink(path, exe, sizeof(exe)) > 0 && dp_process_started(pid) == started;
+	return read_stat(pid, &state, &flags) && state != 'Z' && state != 'X' && dp_process_started(pid) == started;
 }
 
 static char boot_id[40];

@@ -133,11 +133,11 @@ def dprobes(*args, timeout=120, check=None, **kw):
     return r
 
 
-def trace_start(*args, **kw):
+def trace_start(*args, command=DPROBES, **kw):
     """Start `dprobes trace` in the background with its output captured in files; returns (process, out, err)."""
     out = tempfile.NamedTemporaryFile("w+", prefix="dp-out-", delete=False)
     err = tempfile.NamedTemporaryFile("w+", prefix="dp-err-", delete=False)
-    p = start([DPROBES, "trace", *map(str, args)], stdout=out, stderr=err, **kw)
+    p = start([command, "trace", *map(str, args)], stdout=out, stderr=err, **kw)
     p.out_path, p.err_path = out.name, err.name
     return p
 

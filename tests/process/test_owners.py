@@ -26,8 +26,8 @@ FUNCTIONS = ["steady", "left", "right", "several"]
 class Counts(Live):
     """Calls so far of each function, while its threads stand still."""
 
-    def __init__(self, threads=4, *plugin):
-        super().__init__([COUNTS, str(threads), *plugin])
+    def __init__(self, threads=4, *plugin, program=COUNTS, **kw):
+        super().__init__([program, str(threads), *plugin], **kw)
 
     def calls(self):
         return dict(zip(FUNCTIONS, map(int, self("stop").split())))
@@ -107,6 +107,54 @@ def side_by_side():
         end = o.calls()
         assert hits(t[second], names[second]) == end[names[second]] - begin[names[second]]
         o.clean_end()
+
+
+NOBODY = {"user": 65534, "group": 65534, "extra_groups": [], "env": {"PATH": os.environ["PATH"], "HOME": "/"}}
+
+
+class Shared:
+    """A process of a user, and traces of its busiest function by that user and by root: files in d are for both."""
+
+    def __init__(self, d):
+        self.command = shutil.copy(DPROBES, d)
+        self.o = Counts(program=shutil.copy(COUNTS, d), **NOBODY)
+        self.traces = []
+
+    def begin(self, who):
+        calls = self.o.calls()["steady"]
+        t = trace_start("-p", self.o.pid, "-o", "/dev/null", "p:e steady count()", command=self.command, **who)
+        self.traces.append((armed(t, self.o.pid), calls))
+        self.o.go()
+        time.sleep(0.03)
+
+    def end(self):
+        """Each that was not killed has counted every call."""
+        for t, calls in self.traces:
+            calls = self.o.calls()["steady"] - calls
+            assert hits(t, "e") == calls, text_of(t.err_path)
+            self.o.go()
+        self.o.calls()
+        self.o.clean_end()
+
+
+@test
+def users():
+    """root and the user of a process probe the same instruction, in either order; one of them is killed, and the
+    other's next one comes: each counts every call while it is there, and what is left of the killed one goes"""
+    if os.geteuid() != 0:
+        raise Skip("only root can become somebody else")
+    with tempfile.TemporaryDirectory() as d:
+        os.chmod(d, 0o755)
+        for order in ((NOBODY, {}), ({}, NOBODY)):
+            for killed in (None, 0, 1):
+                s = Shared(d)
+                for who in order:
+                    s.begin(who)
+                if killed is not None:
+                    abandon(s.traces.pop(killed)[0])
+                    s.begin(order[1 - killed])
+                assert owners(s.o.pid) == {t.pid for t, _ in s.traces}
+                s.end()
 
 
 SAME = ("p:e steady count()", "r:e steady count()", "p:e steady n=%di:s64 count() if n > 0", "p:e steady+4 count()")

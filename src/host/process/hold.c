@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What the dprobes of one user share: a directory for what they write down, and in it a lock, so that each process is
- * changed by one of them at a time.
+ * What dprobes share: a directory of each user for what they write down, and a lock, so that each process is changed by
+ * one of them at a time.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,58 +56,80 @@ u64 dp_pid_namespace(void)
 
 /* ---- one at a time ---- */
 
+static struct hold {
+	pid_t pid;
+	int fd;
+} * holds; /* of this process: one, or a child's beside that of its parent */
+static size_t room;
+static u32 nholds;
+
 /*
- * A lock of the kernel on the byte of that number: it ends with its process, however that ends, and is not inherited.
- * It would end with any descriptor of the file that is closed, so there is one, for good.
+ * The lock is on the file of the process's memory: all users' dprobes that may change the process can open it, and
+ * nobody else can. The kernel keeps one inode of it for as long as somebody has it open. A lock ends with its
+ * descriptor, also after SIGKILL.
  */
-static int open_lock(void)
+static int open_memory(pid_t pid)
 {
-	static int lock = -1;
-	char dir[100], path[120];
-	struct stat a, b;
+	char path[64];
 
-	if (!dp_record_dir(dir, sizeof(dir)))
-		return -1;
-	snprintf(path, sizeof(path), "%s/.lock", dir);
-	if (lock >= 0 && (fstat(lock, &a) || stat(path, &b) || a.st_ino != b.st_ino || a.st_dev != b.st_dev)) {
-		close(lock);
-		lock = -1;
-	}
-	if (lock < 0)
-		lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	return lock;
+	dp_format(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static int set_lock(int fd, int cmd, short type, pid_t pid, pid_t *holder)
+/* As the kernel lists it; 0: nobody that we know of. */
+static pid_t holder_of(int fd)
 {
-	struct flock l = {.l_type = type, .l_whence = SEEK_SET, .l_start = pid, .l_len = 1};
-	int r = fcntl(fd, cmd, &l);
+	FILE *f = fopen("/proc/locks", "re");
+	unsigned long inode;
+	char line[256];
+	struct stat st;
+	int pid, found = 0;
 
-	*holder = cmd == F_GETLK && !r && l.l_type != F_UNLCK ? l.l_pid : 0;
-	return r;
+	if (fstat(fd, &st))
+		st.st_ino = 0;
+	while (f && !found && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%*d: FLOCK %*s %*s %d %*x:%*x:%lu", &pid, &inode) == 2 && inode == st.st_ino)
+			found = pid;
+	if (f)
+		fclose(f);
+	return found;
 }
 
-int dp_process_hold(pid_t pid, struct dp_error *err)
+static int lock(int fd, pid_t pid, struct dp_error *err)
 {
-	int fd = open_lock();
 	u64 begin = dp_now_ns();
-	pid_t holder;
 
-	while (fd >= 0 && set_lock(fd, F_SETLK, F_WRLCK, pid, &holder) && (errno == EAGAIN || errno == EACCES)) {
-		set_lock(fd, F_GETLK, F_WRLCK, pid, &holder);
+	while (flock(fd, LOCK_EX | LOCK_NB) && (errno == EWOULDBLOCK || errno == EINTR)) {
 		if (dp_now_ns() - begin > PATIENCE_NS)
 			return dp_fail(err, E_TARGET_BUSY, "process %d is being changed by dprobes process %d",
-				       (int)pid, (int)holder);
+				       (int)pid, (int)holder_of(fd));
 		usleep(1000);
 	}
 	return 0;
 }
 
+int dp_process_hold(pid_t pid, struct dp_error *err)
+{
+	int fd = open_memory(pid), r;
+
+	if (fd < 0)
+		return 0; /* whoever wants to change it will tell */
+	r = dp_grow((void **)&holds, &room, nholds, sizeof(*holds)) ? lock(fd, pid, err)
+								    : dp_fail(err, E_ARM_NOMEM, "process %d", (int)pid);
+	if (r)
+		close(fd);
+	else
+		holds[nholds++] = (struct hold){pid, fd};
+	return r;
+}
+
 void dp_process_release(pid_t pid)
 {
-	int fd = open_lock();
-	pid_t holder;
-
-	if (fd >= 0)
-		set_lock(fd, F_SETLK, F_UNLCK, pid, &holder);
+	for (u32 i = nholds; i-- > 0;)
+		if (holds[i].pid == pid) {
+			flock(holds[i].fd, LOCK_UN); /* also where a child that was forked meanwhile has it */
+			close(holds[i].fd);
+			holds[i] = holds[--nholds];
+			return;
+		}
 }

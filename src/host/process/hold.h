@@ -14,8 +14,9 @@ bool dp_record_dir(char *buf, size_t size);
 u64 dp_pid_namespace(void);
 
 /*
- * Nobody else of this user takes probes into that process or out of it until the release, or our end. Not twice for one
- * process; of two a child is taken after its parent. Where records cannot be written nothing is held. E_TARGET_BUSY.
+ * No other dprobes, of whatever user, takes probes into that process or out of it until the release, or our end. Not
+ * twice for one process; of two a child is taken after its parent. Of a process that we may not change nothing is held.
+ * E_TARGET_BUSY.
  */
 int dp_process_hold(pid_t pid, struct dp_error *err);
 void dp_process_release(pid_t pid);

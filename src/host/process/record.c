@@ -357,16 +357,21 @@ struct search {
 	bool others; /* only those of other processes: inherited by fork */
 };
 
+/* A region begins with it, as its first word has it. */
+static bool is_region(const struct search *s, const struct dp_map *m)
+{
+	u64 magic = 0;
+
+	return m->x && !m->inode && dp_process_peek(dp_memory_tid(s->pid), m->lo, &magic, sizeof(magic)) &&
+	       magic == DP_BLOB_MAGIC;
+}
+
 /* What this record is about stands in the process. */
 static bool stands_there(const struct search *s, const struct head *h, u64 region)
 {
 	const struct dp_map *m = dp_maps_at(&s->maps, region);
-	u64 magic = 0;
 
-	if (!m || m->lo != region || !m->x || m->inode || !dp_process_peek(dp_memory_tid(s->pid), region, &magic, 8) ||
-	    magic != DP_BLOB_MAGIC)
-		return false;
-	return h->pid == s->pid || h->file.inode;
+	return m && m->lo == region && is_region(s, m) && (h->pid == s->pid || h->file.inode);
 }
 
 static bool maps_file(const struct dp_maps *maps, u64 at, struct dp_file_id id)
@@ -398,6 +403,55 @@ static bool look_at(const char *path, void *arg)
 	return false;
 }
 
+static bool is_found(const struct search *s, u64 region)
+{
+	for (u32 i = 0; i < s->n; i++)
+		if (s->v[i].block.ctl.region_lo == region)
+			return true;
+	return false;
+}
+
+/* As the process has it; of a dprobes that runs. */
+static bool read_claim(const struct search *s, struct dp_known *k, u64 region)
+{
+	struct dp_mem mem;
+	u64 at;
+	bool good;
+
+	*k = (struct dp_known){.pid = s->pid, .started = dp_process_started(s->pid)};
+	if (dp_mem_open(&mem, s->pid, NULL))
+		return false;
+	at = dp_control_of(&mem, region);
+	good = at && !dp_block_read(&k->block, &mem, at, NULL) && dp_owner_lives(k->block.ctl.owner_pid);
+	dp_mem_close(&mem);
+	if (!good)
+		return false;
+	k->owner = (pid_t)k->block.ctl.owner_pid;
+	k->owner_started = dp_process_started(k->owner);
+	k->file = dp_rings_at(s->pid, k->block.ctl.rings);
+	return true;
+}
+
+/*
+ * Whose record we cannot read: another user's, or of a dprobes without a directory. What stands in the process must do.
+ * It is complete as long as nobody else changes the process (hold.h), and whoever can change it may change the process
+ * in any way without us.
+ */
+static void look_for_claims(struct search *s)
+{
+	for (size_t i = 0; i < s->maps.n; i++) {
+		u64 region = s->maps.v[i].lo;
+
+		if (!is_region(s, &s->maps.v[i]) || is_found(s, region) ||
+		    !dp_grow((void **)&s->v, &s->cap, s->n, sizeof(*s->v)))
+			continue;
+		if (read_claim(s, &s->v[s->n], region))
+			s->n++;
+		else
+			dp_block_free(&s->v[s->n].block);
+	}
+}
+
 /* Names of records tell the regions, so of the process's own only those are opened that may be about it. */
 struct dp_knowns dp_records_of(pid_t pid)
 {
@@ -405,10 +459,11 @@ struct dp_knowns dp_records_of(pid_t pid)
 	u64 started = dp_process_started(pid);
 	char dir[100], path[160];
 	u32 rings = 0;
+	bool has_dir = dp_record_dir(dir, sizeof(dir));
 
-	if (!dp_record_dir(dir, sizeof(dir)) || dp_maps_read(&s.maps, pid, NULL))
+	if (dp_maps_read(&s.maps, pid, NULL))
 		return (struct dp_knowns){NULL, 0};
-	for (size_t i = 0; i < s.maps.n; i++) {
+	for (size_t i = 0; i < s.maps.n && has_dir; i++) {
 		rings += !strncmp(s.maps.v[i].path, "/memfd:dprobes-rings", 20);
 		if (!s.maps.v[i].x || s.maps.v[i].inode)
 			continue;
@@ -418,6 +473,7 @@ struct dp_knowns dp_records_of(pid_t pid)
 	s.others = true;
 	if (rings > s.n)
 		each_record(dir, look_at, &s);
+	look_for_claims(&s);
 	dp_maps_free(&s.maps);
 	return (struct dp_knowns){s.v, s.n};
 }
@@ -444,23 +500,22 @@ void dp_known_forget(const struct dp_known *k)
 	close(fd);
 }
 
-/* One that was killed but not waited for has its start time still, and no program. */
 bool dp_known_owner_lives(const struct dp_known *k)
 {
-	char path[64], exe[8];
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)k->owner);
-	return k->owner != getpid() && dp_process_started(k->owner) == k->owner_started &&
-	       readlink(path, exe, sizeof(exe)) > 0;
+	return k->owner != getpid() && dp_process_lives(k->owner, k->owner_started);
 }
 
+/* The executable of another user's process is not to be seen, but its name is. */
 bool dp_owner_lives(u32 pid)
 {
-	char exe[256], path[64];
+	char name[256], path[64];
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
-	n = readlink(path, exe, sizeof(exe) - 1);
-	exe[n > 0 ? n : 0] = '\0';
-	return n > 0 && pid != (u32)getpid() && strstr(exe, "dprobes");
+	dp_format(path, sizeof(path), "/proc/%u/exe", pid);
+	n = readlink(path, name, sizeof(name) - 1);
+	name[n > 0 ? n : 0] = '\0';
+	if (n < 0 && errno == EACCES && dp_status_field((pid_t)pid, (pid_t)pid, "Name", name, sizeof(name)) < 0)
+		return false;
+	return pid != (u32)getpid() && strstr(name, "dprobes") &&
+	       dp_process_lives((pid_t)pid, dp_process_started((pid_t)pid));
 }
