@@ -59,6 +59,7 @@ torture:
 	@DP_TEST_LIMIT=3600 DP_KILLS=10000 DP_ONLY=killed_at_any_moment \
 		$(PYTHON) tests/run.py $(BUILD) tests/process/test_owners.py
 	@DP_SECONDS=120 $(PYTHON) tests/run.py $(BUILD) tests/process/test_loads.py
+	@DP_STREAM=300 DP_ONLY=stream $(PYTHON) tests/run.py $(BUILD) tests/process/test_starts.py
 
 # What hits, arming and programs cost here, beside all rivals that Debian has, and one page of it: bench.html.
 bench:

@@ -105,7 +105,8 @@ struct dp_host_ops {
 	int (*set_words)(void *session, const u64 *values, u32 n, struct dp_error *err);
 	int (*arm)(void *session, struct dp_error *err);
 	bool (*adopt)(void *session); /* or NULL: instead of arm(), go on with what a killed predecessor has left */
-	void (*adopted)(void *const *sessions, u32 n); /* with adopt: once for all sessions that have been adopted */
+	/* With adopt, afterwards: these processes have inherited the probes. */
+	void (*adopted)(void *session, const pid_t *heirs, u32 n);
 
 	/*
 	 * Or NULL. Armed, of a session that grows: probes that are added then, and those that are to go, wait for

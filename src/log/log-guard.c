@@ -17,6 +17,7 @@ struct guarded {
 };
 
 static struct guarded *list; /* atomic */
+static u32 nfree;            /* entries of it: with a thousand targets it is not searched for each */
 static bool installed;
 static struct sigaction before;
 
@@ -55,11 +56,12 @@ static void install(void)
 
 bool dp_guard_add(const void *at, u64 size)
 {
-	struct guarded *g = list;
+	struct guarded *g = nfree ? list : NULL;
 
 	install();
 	while (g && g->size)
 		g = g->next;
+	nfree -= g != NULL;
 	if (!g) {
 		g = calloc(1, sizeof(*g));
 		if (!g)
@@ -78,6 +80,7 @@ void dp_guard_drop(const void *at)
 	for (struct guarded *g = list; g; g = g->next)
 		if (g->size && g->lo == (u64)at) {
 			__atomic_store_n(&g->size, 0, __ATOMIC_RELEASE); /* pairs as in dp_guard_add() */
+			nfree++;
 			return;
 		}
 }

@@ -3,12 +3,12 @@
 #include "host/process/process.h"
 #include "run/run-drain.h"
 
-#define US 1000u
 #define MS 1000000u
 #define REST_BUSY (2 * MS)
 #define REST_USUAL (20 * MS)
 #define REST_IDLE (50 * MS)
-#define REST_OF_EACH (300 * US) /* where more sessions than that allows have nothing to tell, each is read less often */
+#define REST_OF_EACH (1 * MS) /* where many sessions have nothing to tell, each is read less often: */
+#define REST_MOST (2000 * MS) /* at least so often */
 #define TEND_NS 1000000000u
 
 static u64 next_rest(const struct dp_reader *reader, u64 last, int read, u32 sessions)
@@ -21,7 +21,8 @@ static u64 next_rest(const struct dp_reader *reader, u64 last, int read, u32 ses
 		return REST_BUSY;
 	if (read)
 		return REST_USUAL;
-	return DP_MIN(last + last / 4 + MS, DP_MAX((u64)REST_IDLE, (u64)sessions * REST_OF_EACH));
+	return DP_MIN(last + last / 4 + MS,
+		      DP_MIN(DP_MAX((u64)REST_IDLE, (u64)sessions * REST_OF_EACH), (u64)REST_MOST));
 }
 
 int dp_drain_turn(struct dp_drain *d, struct dp_tracee *session, struct dp_reader *reader,
@@ -31,6 +32,8 @@ int dp_drain_turn(struct dp_drain *d, struct dp_tracee *session, struct dp_reade
 	u64 now = dp_now_ns();
 
 	dp_tracee_tend_soon(session);
+	if (!d->tended_ns) /* there is nothing to tend yet */
+		d->tended_ns = now;
 	if (now - d->tended_ns > TEND_NS) {
 		dp_tracee_tend(session);
 		d->tended_ns = now;

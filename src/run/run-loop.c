@@ -7,11 +7,12 @@
 #include "run/run-priv.h"
 #include "send/journald.h"
 
-#define IDLE_NS 200000000ull      /* a turn, without a target */
-#define TURN_NS 50000000ull       /* at most, with a target */
-#define TURN_OF_EACH_NS 150000ull /* or this, for each of many that have nothing to tell */
-#define KNOWN_NS 1000000000ull    /* between looks at what programs know of their processes */
-#define THREADS_NS 200000000ull   /* between looks for threads that have ended: their variables are given on */
+#define IDLE_NS 200000000ull       /* a turn, without a target */
+#define TURN_NS 50000000ull        /* at most, with a target */
+#define TURN_OF_EACH_NS 1000000ull /* or this, for each of many that have nothing to tell, */
+#define TURN_MOST_NS 500000000ull
+#define KNOWN_NS 1000000000ull  /* between looks at what programs know of their processes */
+#define THREADS_NS 200000000ull /* between looks for threads that have ended: their variables are given on */
 
 struct dp_run *dp_run_new(ssize_t (*write)(void *arg, const void *text, size_t n), void *arg)
 {
@@ -63,7 +64,7 @@ static void drain_due(struct dp_run *run)
 
 static u64 rest_of_all(const struct dp_run *run)
 {
-	u64 rest = run->targets ? DP_MAX(TURN_NS, run->nsessions * TURN_OF_EACH_NS) : IDLE_NS;
+	u64 rest = run->targets ? DP_MIN(DP_MAX(TURN_NS, run->nsessions * TURN_OF_EACH_NS), TURN_MOST_NS) : IDLE_NS;
 
 	for (const struct run_target *t = run->targets; t; t = t->next)
 		if (t->session)

@@ -37,8 +37,18 @@ static bool any_threads(const struct dp_rpn_unit *u)
 	return false;
 }
 
+static bool any_in_run(const struct dp_run *run)
+{
+	for (const struct run_module *m = run->modules; m; m = m->next)
+		if (any_threads(&m->unit))
+			return true;
+	return false;
+}
+
 void dp_run_clean_threads(struct dp_run *run)
 {
+	if (!any_in_run(run)) /* there may be many targets */
+		return;
 	for (struct run_target *t = run->targets; t; t = t->next)
 		for (u32 i = 0; t->session && i < t->nranges; i++) {
 			const struct run_range *r = &t->ranges[i];

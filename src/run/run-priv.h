@@ -120,6 +120,7 @@ struct run_target {
 	u32 nheirs;
 	size_t room_heirs;
 	bool in_use, seen;
+	bool adopted;  /* and those that have inherited its probes do not know */
 	char comm[16]; /* of threads whose name nobody has seen; "": not known */
 	struct dp_drain drain;
 	struct run_governed *governed; /* NULL: governors have not been begun */

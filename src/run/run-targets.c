@@ -177,7 +177,8 @@ static int start_session(struct dp_run *run, struct run_target *t, struct dp_tra
 	if (run->journal)
 		dp_reader_keep(t->reader);
 	t->rings_inode = dp_tracee_rings_inode(s);
-	dp_run_save_target(run, t, t->ranges, t->nranges, dp_tracee_words(s), nwords);
+	if (!adopt) /* else it is the one that was written down */
+		dp_run_save_target(run, t, t->ranges, t->nranges, dp_tracee_words(s), nwords);
 	return 0;
 }
 
@@ -554,6 +555,16 @@ static u64 processor_ns(void)
 	return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) ? 0 : (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
 }
 
+/* Those that have inherited the probes of a session that was adopted have its new owner, too. */
+static void tell_heirs(struct dp_run *run)
+{
+	for (struct run_target *t = run->targets; t; t = t->next) {
+		if (t->adopted && t->session && t->session->ops->adopted)
+			t->session->ops->adopted(t->session->session, t->heirs, t->nheirs);
+		t->adopted = false;
+	}
+}
+
 void dp_run_scan(struct dp_run *run, bool force)
 {
 	u64 began = processor_ns(), share = run->no_watch ? SHARE_ALONE : SHARE;
@@ -574,6 +585,7 @@ void dp_run_scan(struct dp_run *run, bool force)
 	if (dir)
 		closedir(dir);
 	look_at_kernel(run, force);
+	tell_heirs(run);
 	/* Gone, and no child of theirs goes on with the probes; or nothing is wanted there any
 	 * more. */
 	for (struct run_target *t = run->targets; t; t = next) {
@@ -681,28 +693,40 @@ static void inherit(struct dp_run *run, struct run_target *t, struct run_orphan 
 	t->nprobes = 0;
 }
 
+/* All of it as it is. Whether other probes are wanted now is seen at the next scan. */
+static bool take_session(struct dp_run *run, struct run_target *t, const struct run_orphan *h)
+{
+	struct dp_error err = {0};
+	struct run_wanted w;
+
+	if (!t->pid || !run->journal || h->nranges > RUN_WANTED_MAX)
+		return false;
+	for (w.n = 0; w.n < h->nranges; w.n++)
+		w.v[w.n] = h->ranges[w.n].m;
+	t->adopted = !build_session(run, t, &w, h->words, h->ranges, h->nranges, true, &err);
+	return t->adopted;
+}
+
 static void adopt_target(struct dp_run *run, struct run_orphan *h, pid_t pid)
 {
 	struct run_target *t = new_target(run, pid, pid ? dp_process_started(pid) : 0);
 	struct run_wanted w;
-	struct dp_error err = {0};
 	struct dp_maps maps;
 	pid_t before;
 
 	w.n = 0;
 	if (!t)
 		return;
+	before = dp_run_busy_with(pid);
+	if (take_session(run, t, h)) {
+		dp_run_busy_with(before);
+		return;
+	}
 	if (!pid) {
 		dp_run_find_wanted_in_kernel(run, &w);
 	} else if (!dp_maps_read(&maps, pid, NULL)) {
 		dp_run_find_wanted(run, &maps, pid, &w);
 		dp_maps_free(&maps);
-	}
-	before = dp_run_busy_with(pid);
-	if (pid && run->journal && w.n == h->nranges &&
-	    !build_session(run, t, &w, h->words, h->ranges, h->nranges, true, &err)) {
-		dp_run_busy_with(before);
-		return;
 	}
 	dp_run_free_ranges(t->ranges, t->nranges);
 	t->ranges = NULL;
@@ -710,24 +734,6 @@ static void adopt_target(struct dp_run *run, struct run_orphan *h, pid_t pid)
 	inherit(run, t, h);
 	renew(run, t, &w, h->words, h->ranges, h->nranges);
 	dp_run_busy_with(before);
-}
-
-static void tell_heirs(struct dp_run *run)
-{
-	void (*adopted)(void *const *sessions, u32 n) = NULL;
-	void **v = NULL;
-	size_t room = 0;
-	u32 n = 0;
-
-	for (const struct run_target *t = run->targets; t; t = t->next) {
-		if (!t->session || !t->session->ops->adopted || !dp_grow((void **)&v, &room, n, sizeof(*v)))
-			continue;
-		adopted = t->session->ops->adopted;
-		v[n++] = t->session->session;
-	}
-	if (adopted)
-		adopted(v, n);
-	free(v);
 }
 
 void dp_run_adopt(struct dp_run *run)
@@ -745,5 +751,4 @@ void dp_run_adopt(struct dp_run *run)
 		run->orphans = h->next;
 		dp_run_free_orphan(h);
 	}
-	tell_heirs(run);
 }

@@ -9,6 +9,9 @@
 
 #include "symbols/sym-process-priv.h"
 
+#define MODE 5u     /* "r-xp " */
+#define CHUNK 4096u /* as much as the kernel writes at once */
+
 /* Octal escapes: the kernel writes a newline in a path as \012. */
 static void unescape(char *s)
 {
@@ -25,31 +28,47 @@ static void unescape(char *s)
 	*out = '\0';
 }
 
+/* Up to this character, which is passed; *line is NULL when the line is another. */
+static u64 take_number(char **line, int base, char end)
+{
+	char *behind;
+	u64 v;
+
+	if (!*line)
+		return 0;
+	v = strtoull(*line, &behind, base);
+	*line = behind != *line && *behind == end ? behind + 1 : NULL;
+	return v;
+}
+
+/* By hand: many of these lines are read for each process that is probed. */
 static bool parse_line(char *line, struct dp_map *map)
 {
 	static const char gone[] = " (deleted)";
-	unsigned long long lo, hi, offset, inode;
-	int at = 0;
-	char mode[5];
+	const char *mode;
 	size_t len;
 
 	*map = (struct dp_map){0};
-	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &lo, &hi, mode, &offset, &map->dev_major, &map->dev_minor,
-		   &inode, &at) < 7 ||
-	    !at)
+	map->lo = take_number(&line, 16, '-');
+	map->hi = take_number(&line, 16, ' ');
+	mode = line;
+	if (!line || strlen(line) < MODE || line[MODE - 1] != ' ')
 		return false;
-	map->lo = lo;
-	map->hi = hi;
-	map->offset = offset;
-	map->inode = inode;
+	line += MODE;
+	map->offset = take_number(&line, 16, ' ');
+	map->dev_major = (unsigned)take_number(&line, 16, ':');
+	map->dev_minor = (unsigned)take_number(&line, 16, ' ');
+	map->inode = take_number(&line, 10, ' ');
+	if (!line)
+		return false;
 	map->r = mode[0] == 'r';
 	map->w = mode[1] == 'w';
 	map->x = mode[2] == 'x';
 	map->shared = mode[3] == 's';
-	line += at;
+	line += strspn(line, " ");
 	line[strcspn(line, "\n")] = '\0';
 	len = strlen(line);
-	if (inode && len >= sizeof(gone) && !strcmp(line + len - (sizeof(gone) - 1), gone)) {
+	if (map->inode && len >= sizeof(gone) && !strcmp(line + len - (sizeof(gone) - 1), gone)) {
 		line[len - (sizeof(gone) - 1)] = '\0';
 		map->deleted = true;
 	}
@@ -88,7 +107,7 @@ pid_t dp_memory_tid(pid_t pid)
 
 int dp_maps_read(struct dp_maps *maps, pid_t pid, struct dp_error *err)
 {
-	char path[64], *line = NULL;
+	char path[64], chunk[CHUNK], *line = NULL;
 	size_t size = 0, cap = 0;
 	struct dp_map map;
 	int rc = 0;
@@ -99,6 +118,7 @@ int dp_maps_read(struct dp_maps *maps, pid_t pid, struct dp_error *err)
 	f = fopen(path, "re");
 	if (!f)
 		return dp_proc_why(pid, errno, err);
+	setvbuf(f, chunk, _IOFBF, sizeof(chunk));
 	while (getline(&line, &size, f) > 0) {
 		if (!parse_line(line, &map))
 			continue;

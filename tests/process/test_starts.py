@@ -22,6 +22,9 @@ os.environ["DPROBES_DIR"] = os.path.join(DIR, "driver")
 BRIEF, STATIC, LIBRARY, LATE = target("brief"), target("brief-static"), target("libbrief.so"), target("late")
 LONG = 120  # seconds in which anything ends; nothing here depends on how long it takes
 QUEUE = 15  # seconds for which a process waits at most while the driver works on others (GUARD_QUEUE_MS)
+STREAM = float(os.environ.get("DP_STREAM", "0.3"))  # seconds of starts; make torture: 300
+RATE = 200
+AT_ONCE = 50
 
 
 def program(name, offset):
@@ -138,6 +141,29 @@ def burst():
     lasted = time.monotonic() - began
     wait_for(lambda: hits(query()) == [150, 150] or let_go(query()), timeout=LONG, what="all hits")
     assert not let_go(query()) or lasted > QUEUE, (lasted, query())
+    assert not held(), held()
+
+
+@alone
+def stream():
+    """programs are started 200 times a second, or as often as the machine can: each hit is counted, and nobody is let
+    go, unless one of them would have waited for too long"""
+    root()
+    insert(BRIEF, "brief_work")
+    running, longest, n, began = [], 0, 0, time.monotonic()
+    while time.monotonic() - began < STREAM or running:
+        now = time.monotonic()
+        if now - began < STREAM and len(running) < AT_ONCE:
+            time.sleep(max(0, began + n / RATE - now))
+            running.append((time.monotonic(), start([BRIEF])))
+            n += 1
+        else:
+            at, p = running.pop(0)
+            assert p.wait(LONG) == 0
+            longest = max(longest, time.monotonic() - at)
+    print("# figure: %d starts, %.0f a second" % (n, n / (time.monotonic() - began)))
+    wait_for(lambda: hits(query()) == [3 * n] or let_go(query()), timeout=LONG, what="all hits")
+    assert not let_go(query()) or longest > QUEUE, (longest, query())
     assert not held(), held()
 
 

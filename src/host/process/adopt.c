@@ -3,7 +3,6 @@
  * Taking over what a predecessor armed that was killed: the session becomes ours, and the target does not notice. Only
  * when what stands there is, to the byte, what this session would arm; else nothing is changed.
  */
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,39 +133,11 @@ static void sign(const struct dp_session *s, pid_t pid)
 	dp_mem_close(&mem);
 }
 
-static void sign_if_inherited(void *const *sessions, u32 n, pid_t pid)
+void dp_session_adopted(struct dp_session *s, const pid_t *heirs, u32 n)
 {
-	struct dp_maps maps;
-
-	if (dp_maps_read(&maps, pid, NULL))
-		return;
-	for (size_t i = 0; i < maps.n; i++) {
-		if (!dp_is_rings(&maps.v[i]))
-			continue;
-		for (u32 k = 0; k < n; k++) {
-			const struct dp_session *s = sessions[k];
-
-			if (s->pid != pid && maps.v[i].lo == s->block.ctl.rings &&
-			    dp_same_file(dp_map_file(&maps.v[i]), s->rings_file))
-				sign(s, pid);
-		}
-	}
-	dp_maps_free(&maps);
-}
-
-void dp_sessions_adopted(void *const *sessions, u32 n)
-{
-	DIR *dir = n ? opendir("/proc") : NULL;
-	struct dirent *de;
-
-	while (dir && (de = readdir(dir))) {
-		pid_t pid = (pid_t)atoi(de->d_name);
-
-		if (pid > 0 && pid != getpid())
-			sign_if_inherited(sessions, n, pid);
-	}
-	if (dir)
-		closedir(dir);
+	for (u32 i = 0; i < n; i++)
+		if (dp_same_file(dp_rings_at(heirs[i], s->block.ctl.rings), s->rings_file))
+			sign(s, heirs[i]);
 }
 
 /* The block is the session's from now on. */
@@ -182,7 +153,7 @@ static void take_over(struct dp_session *s, struct dp_known *k)
 	s->armed = true;
 	s->block = k->block;
 	memset(&k->block, 0, sizeof(k->block));
-	dp_record_write(s);
+	dp_record_take(s, k);
 	if (k->pid != s->pid && dp_process_started(k->pid) != k->started)
 		dp_known_forget(k); /* its parent, which has ended */
 	sign(s, s->pid);

@@ -30,6 +30,11 @@ static bool adopt(void *s)
 	return dp_session_adopt(s);
 }
 
+static void adopted(void *s, const pid_t *heirs, u32 n)
+{
+	dp_session_adopted(s, heirs, n);
+}
+
 static bool can_change(void *s, u32 *words)
 {
 	return dp_session_can_change(s, words);
@@ -194,7 +199,7 @@ const struct dp_host_ops dp_process_ops = {
     .set_words = set_words,
     .arm = arm,
     .adopt = adopt,
-    .adopted = dp_sessions_adopted,
+    .adopted = adopted,
     .can_change = can_change,
     .cancel = cancel,
     .drop = drop,

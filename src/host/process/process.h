@@ -163,8 +163,8 @@ u32 dp_session_processes(const struct dp_session *s, pid_t **pids);
  * dp_session_arm().
  */
 bool dp_session_adopt(struct dp_session *s);
-/* When all are adopted: processes that have inherited the probes are told whose they are. One look at all processes. */
-void dp_sessions_adopted(void *const *sessions, u32 n);
+/* Afterwards: these processes, which have inherited the probes, are told whose they are. */
+void dp_session_adopted(struct dp_session *s, const pid_t *heirs, u32 n);
 
 /*
  * What stands in the rings that such a dprobes has left in the process, as it is now, with nwords words behind them, at

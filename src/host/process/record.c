@@ -500,6 +500,28 @@ void dp_known_forget(const struct dp_known *k)
 	close(fd);
 }
 
+/* Its tables are what they were: head and control block have another owner now. */
+void dp_record_take(struct dp_session *s, const struct dp_known *k)
+{
+	char dir[100], path[160];
+	struct head h;
+	int fd = -1;
+
+	s->record_started = dp_process_started(s->pid);
+	if (dp_record_dir(dir, sizeof(dir))) {
+		own_record(s, dir, path, sizeof(path));
+		fd = strcmp(path, k->path) ? -1 : open_record(path, O_RDWR, &h);
+	}
+	if (fd >= 0) {
+		fill_head(s, &h);
+		s->recorded = h.started && put(fd, &h, sizeof(h), 0) &&
+			      put(fd, &s->block.ctl, sizeof(s->block.ctl), PAGE);
+		close(fd);
+	}
+	if (!s->recorded)
+		dp_record_write(s);
+}
+
 bool dp_known_owner_lives(const struct dp_known *k)
 {
 	return k->owner != getpid() && dp_process_lives(k->owner, k->owner_started);

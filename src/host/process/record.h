@@ -11,6 +11,7 @@
 #include "host/process/untrusted.h"
 #include "log/rings.h"
 
+struct dp_known;
 struct dp_session;
 
 struct dp_file_id { /* 0, 0: none */
@@ -21,6 +22,8 @@ struct dp_file_id { /* 0, 0: none */
 
 /* Write all of it, as the session is now. */
 void dp_record_write(struct dp_session *s);
+/* The same of a session that was adopted from its record. */
+void dp_record_take(struct dp_session *s, const struct dp_known *k);
 /* The control block has changed, but not its tables. Before the process is. */
 void dp_record_update(struct dp_session *s);
 /* The process carries nothing any more (forget), or what it carries is left to a successor. */
