@@ -317,6 +317,21 @@ static void tell_inserted(const struct dp_run *run, const struct run_module *m, 
 		tell_text(run, m, n, waits, to->out);
 }
 
+/* No process has it: what can be judged is its file. One that is not here may be in another namespace, or come later. */
+static int check_unseen(const struct run_module *m, const struct telling *to, struct dp_error *err)
+{
+	int fd = open_file(m), r = 0;
+
+	if (fd >= 0) {
+		r = dp_run_check_file(&m->unit, fd, err);
+		close(fd);
+	} else if (!to->json) {
+		fprintf(to->out, "%s: no process maps it%s: its places are checked when one does\n", m->unit.name,
+			m->unit.name[0] == '/' ? ", and there is no such file here" : "");
+	}
+	return r;
+}
+
 /*
  * Put it in everywhere. When no process takes it and one refuses, it is not inserted; nor when it was to take the place
  * of another one, which so many processes have, and one of these refuses.
@@ -343,6 +358,12 @@ static int apply(struct dp_run *run, struct run_module *m, u32 have, const struc
 			return dp_fail(err, E_MOD_NONE, "%.80s is not mapped by process %d", m->unit.name, (int)m->pid);
 		*err = m->last;
 		return -dp_error_info(err->code)->number;
+	}
+	if (!n && !run_is_in_kernel(m)) {
+		int r = check_unseen(m, to, err);
+
+		if (r)
+			return r;
 	}
 	tell_inserted(run, m, n, false, to);
 	return 0;

@@ -131,6 +131,11 @@ int dp_run_add_probe(struct dp_tracee *s, const struct run_range *range, u32 ind
 	return r;
 }
 
+static int fail_build(const struct dp_rpn_unit *u, const char *id, struct dp_error *err)
+{
+	return dp_fail(err, E_RPN_BUILD, "%.80s has %.40s, the object is for %.40s", u->name, id, u->build_id);
+}
+
 int dp_run_check_build(struct dp_tracee *s, const struct dp_rpn_unit *u, struct dp_error *err)
 {
 	char id[DP_RPN_BUILD_ID_MAX];
@@ -141,7 +146,38 @@ int dp_run_check_build(struct dp_tracee *s, const struct dp_rpn_unit *u, struct 
 	r = dp_tracee_build_id(s, module_kind(u), u->name, id, sizeof(id), err);
 	if (r)
 		return r < 0 ? r : 0;
-	return !strcmp(id, u->build_id)
-		   ? 0
-		   : dp_fail(err, E_RPN_BUILD, "%.80s has %.40s, the object is for %.40s", u->name, id, u->build_id);
+	return strcmp(id, u->build_id) ? fail_build(u, id, err) : 0;
+}
+
+/* What a process would say as well, as far as it is known without one. */
+static int check_place(struct dp_module *m, const struct dp_rpn_probe *p, struct dp_error *err)
+{
+	struct dp_symbol sym;
+	u64 addr;
+	int r;
+
+	if (p->place == DP_RPN_OFFSET && !dp_module_number_to_addr(m, (u64)p->offset, &addr))
+		return dp_fail(err, E_SITE_NOTEXT, "offset 0x%llx is in no segment of %s",
+			       (unsigned long long)p->offset, dp_module_base(m));
+	if (p->place != DP_RPN_SYMBOL)
+		return 0;
+	r = dp_module_symbol(m, p->symbol, &sym, err);
+	if (!r && !sym.is_func && !sym.is_ifunc)
+		r = dp_fail(err, E_SITE_NOTEXT, "%s:%s is data", dp_module_base(m), p->symbol);
+	return r;
+}
+
+int dp_run_check_file(const struct dp_rpn_unit *u, int fd, struct dp_error *err)
+{
+	struct dp_module *m;
+	int r = dp_module_open_fd(&m, fd, u->name, err);
+
+	if (r)
+		return r;
+	if (u->build_id[0] && strcmp(dp_module_build_id(m), u->build_id))
+		r = fail_build(u, dp_module_build_id(m), err);
+	for (u32 i = 0; i < u->nprobes && !r; i++)
+		r = check_place(m, &u->probes[i], err);
+	dp_module_close(m);
+	return r;
 }

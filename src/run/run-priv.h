@@ -300,6 +300,8 @@ int dp_run_add_probe(struct dp_tracee *s, const struct run_range *range, u32 ind
  * told.
  */
 int dp_run_check_build(struct dp_tracee *s, const struct dp_rpn_unit *u, struct dp_error *err);
+/* The same, and whether its places are there, by the file alone, where no process maps it. */
+int dp_run_check_file(const struct dp_rpn_unit *u, int fd, struct dp_error *err);
 
 /* run-words.c: variables and gates. old: those of the session before, with its ranges; NULL: there are none */
 bool dp_run_is_among(const struct run_wanted *w, const struct run_module *m);

@@ -97,6 +97,18 @@ def silent_client():
 
 
 @alone
+def unseen():
+    """no process maps the module: its file is judged at once; where there is none, that is told"""
+    for offset, code in (("nosuch", "E-SYM-NONE"), ("0x7fffffff", "E-SITE-NOTEXT")):
+        r = dprobes("insert", program("unseen.rpn", body("inc lv, 0; exit", offset=offset)))
+        assert r.returncode == 1 and code in r.stderr and not r.stdout, (r.stdout, r.stderr)
+    assert dprobes("query", check=0).stdout == ""
+    for name, told in ((OBEY + "-not-there", "no such file"), ("not-there.so", "no process maps it:")):
+        r = dprobes("insert", program("unseen.rpn", body("inc lv, 0; exit", name=name)), check=0)
+        assert told in r.stdout and "in 0 processes" in r.stdout, r.stdout
+
+
+@alone
 def system_wide():
     """processes that map the module later, and children, carry the probes"""
     f = program("wide.rpn", body("inc lv, 0; push r, rdi; push r, rsi; log 2; exit"))
