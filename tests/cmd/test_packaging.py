@@ -38,6 +38,14 @@ def one_version():
 
 
 @tap.test
+def maintainer():
+    """control and changelog of the packages name the same maintainer, at an address to which nothing is delivered"""
+    found = [re.search(pattern, tap.text_of(os.path.join(ROOT, "debian", name)), re.M).group(1)
+             for name, pattern in (("control", r"^Maintainer: (.+)$"), ("changelog", r"^ -- (.+)  \w"))]
+    assert found[0] == found[1] and re.search(r"<no-mailing-address@\S+\.invalid>$", found[0]), found
+
+
+@tap.test
 def tarball():
     """a tarball packed from an unpacked tarball is the same again"""
     with tempfile.TemporaryDirectory() as work:
