@@ -26,7 +26,7 @@
 static struct library {
 	void *handle;
 	__typeof__(curl_global_init) *global_init;
-	__typeof__(curl_version) *version;
+	__typeof__(curl_version_info) *version_info;
 	__typeof__(curl_easy_init) *init;
 	__typeof__(curl_easy_cleanup) *cleanup;
 	__typeof__(curl_easy_setopt) *setopt;
@@ -91,7 +91,7 @@ static bool load(void)
 		const char *name;
 		void *to;
 	} functions[] = {
-	    {"curl_global_init", &curl.global_init}, {"curl_version", &curl.version},
+	    {"curl_global_init", &curl.global_init}, {"curl_version_info", &curl.version_info},
 	    {"curl_easy_init", &curl.init},          {"curl_easy_cleanup", &curl.cleanup},
 	    {"curl_easy_setopt", &curl.setopt},      {"curl_easy_perform", &curl.perform},
 	    {"curl_easy_getinfo", &curl.getinfo},    {"curl_easy_strerror", &curl.strerror},
@@ -115,7 +115,7 @@ static bool load(void)
 
 const char *dp_sender_library(void)
 {
-	return curl.handle || load() ? curl.version() : NULL;
+	return curl.handle || load() ? curl.version_info(CURLVERSION_NOW)->version : NULL;
 }
 
 /* ---- the queue; all of these hold the lock ---- */

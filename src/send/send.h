@@ -19,7 +19,7 @@ struct dp_sender_options {
 	bool patient;
 };
 
-/* What sends, with its version. NULL: this build has nothing, or the library is not installed. */
+/* The version of the library that sends. NULL: this build has nothing, or the library is not installed. */
 const char *dp_sender_library(void);
 
 /* E_OTLP_BUILD, E_OTLP_ADDRESS, E_OTLP_START. */

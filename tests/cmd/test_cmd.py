@@ -59,6 +59,7 @@ def version():
     told = json.loads(dprobes("--version", "--json", check=0).stdout)
     assert told.pop("version") == text.split()[1]
     assert [line.split("  ")[-1].strip() for line in text.splitlines()[1:]] == list(told.values()), (text, told)
+    assert re.match(r"\d[\d.]*$|not ", told["libcurl"]), told
     notes = subprocess.run(["readelf", "-n", DPROBES], stdout=subprocess.PIPE, text=True, check=True).stdout
     assert "Build ID: %s\n" % told["build_id"] in notes, (told, notes)
     device, control = (text_of(os.path.join(ROOT, "src", "abi", name)) for name in ("abi-device.h", "abi-control.h"))
