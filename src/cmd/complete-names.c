@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Names of a program for the completion of shells: modules, functions, static probes, variables. */
+/* Names of a program for the completion of shells: modules, functions, source lines, static probes, variables. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +9,7 @@
 #include "lang/dpcc/syscalls.h"
 #include "run/run-select.h"
 #include "symbols/statics.h"
+#include "symbols/sym-lines.h"
 #include "symbols/vars.h"
 
 static const char *value_of(const struct complete_line *l, enum cmd_verb verb, enum cmd_option_id id)
@@ -66,16 +67,27 @@ static void short_name(char *buf, size_t size, const char *path)
 	snprintf(buf, size, "%.*s", so && (!so[3] || so[3] == '.') ? (int)(so - base) : (int)strlen(base), base);
 }
 
-/* The module of that name, as short_name() has it or as the file is called; NULL: the executable. */
+/* Whether a file is called so: as it is, by its last part, or as short_name() has it. */
+static bool is_called(const char *path, const char *name)
+{
+	const char *base = strrchr(path, '/');
+	char own[256];
+
+	short_name(own, sizeof(own), path);
+	return !strcmp(name, path) || !strcmp(name, base ? base + 1 : path) || !strcmp(name, own);
+}
+
+/* The module of that name; "": the executable, which is also exe and main. */
 static struct dp_module *open_module(const struct complete_subject *s, const char *name)
 {
+	bool is_exe = !*name || !strcmp(name, "exe") || !strcmp(name, "main");
 	struct dp_module *m = NULL;
 	struct dp_maps maps;
-	char exe[64], path[4096], own[256];
+	char exe[64], path[4096];
 	ssize_t n;
 
 	if (!s->pid)
-		return s->file && !dp_module_open(&m, s->file, NULL) ? m : NULL;
+		return s->file && (is_exe || is_called(s->file, name)) && !dp_module_open(&m, s->file, NULL) ? m : NULL;
 	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)s->pid);
 	n = readlink(exe, path, sizeof(path) - 1);
 	path[DP_MAX(n, 0l)] = '\0';
@@ -83,14 +95,9 @@ static struct dp_module *open_module(const struct complete_subject *s, const cha
 		return NULL;
 	for (size_t i = 0; i < maps.n && !m; i++) {
 		const struct dp_map *map = &maps.v[i];
-		const char *base = strrchr(map->path, '/');
 		int fd;
 
-		if (!map->x || !base)
-			continue;
-		short_name(own, sizeof(own), map->path);
-		if (name && *name ? strcmp(name, own) && strcmp(name, base + 1) && strcmp(name, map->path)
-				  : strcmp(map->path, path))
+		if (!map->x || map->path[0] != '/' || !(is_exe ? !strcmp(map->path, path) : is_called(map->path, name)))
 			continue;
 		fd = dp_map_open(s->pid, map);
 		if (fd >= 0 && dp_module_open_fd(&m, fd, map->path, NULL))
@@ -100,6 +107,36 @@ static struct dp_module *open_module(const struct complete_subject *s, const cha
 	}
 	dp_maps_free(&maps);
 	return m;
+}
+
+/* The first colon that is none of a name in C++; NULL: there is none. */
+static const char *lone_colon(const char *text)
+{
+	for (text = strchr(text, ':'); text && text[1] == ':'; text = strchr(text, ':'))
+		text += strspn(text, ":");
+	return text;
+}
+
+/*
+ * The module of a place, which begins with its name, or else is in the executable; *rest: what follows the name. NULL:
+ * it cannot be opened.
+ */
+static struct dp_module *open_place(const struct complete_subject *s, const char *place, const char **rest)
+{
+	const char *colon = lone_colon(place);
+	char name[256];
+	struct dp_module *m;
+
+	*rest = place;
+	if (colon) {
+		snprintf(name, sizeof(name), "%.*s", (int)(colon - place), place);
+		m = *name ? open_module(s, name) : NULL;
+		if (m) {
+			*rest = colon + 1;
+			return m;
+		}
+	}
+	return open_module(s, "");
 }
 
 static void put_modules(struct candidates *c, const struct complete_subject *s)
@@ -158,31 +195,80 @@ static void put_calls(struct candidates *c)
 		dp_complete_put(c, dp_syscall_name_of(numbers[i]), NULL);
 }
 
+struct lines_of { /* what is offered of a module's lines */
+	struct candidates *c;
+	char file[256]; /* offered last, with a colon */
+};
+
+static void put_line(void *arg, const char *line)
+{
+	dp_complete_put(((struct lines_of *)arg)->c, line, NULL);
+}
+
+static void put_file(void *arg, const char *line)
+{
+	struct lines_of *l = arg;
+	int n = (int)(strchrnul(line, ':') - line) + 1;
+
+	if (!strncmp(line, l->file, (size_t)n))
+		return;
+	snprintf(l->file, sizeof(l->file), "%.*s", n, line);
+	dp_complete_put(l->c, l->file, "source file");
+}
+
+static int put_line_of(u32 line, void *arg)
+{
+	char word[16];
+
+	snprintf(word, sizeof(word), "%u", line);
+	dp_complete_put(arg, word, "line of the function");
+	return 0;
+}
+
+/* FILE:LINE, where a colon is there, and the files, where none is; FUNCTION:LINE. */
+static void put_lines(struct candidates *c, struct dp_module *m)
+{
+	const char *colon = lone_colon(c->word);
+	struct lines_of l = {.c = c};
+	char function[256];
+
+	if (!colon) {
+		dp_lines_each(m, c->word, true, put_file, &l);
+		return;
+	}
+	snprintf(function, sizeof(function), "%.*s", (int)(colon - c->word), c->word);
+	if (strchr(function, '.')) {
+		dp_lines_each(m, c->word, false, put_line, &l);
+	} else {
+		dp_complete_keep(c, (size_t)(colon - c->word) + 1);
+		dp_module_each_line_of(m, function, put_line_of, c, NULL);
+	}
+}
+
 void dp_complete_place(struct candidates *c, const struct complete_subject *s, char kind)
 {
-	const char *colon = strchr(c->word, ':');
-	char name[256] = "";
+	const char *rest;
 	struct dp_module *m;
 
 	if (kind == 's') {
 		put_calls(c);
 		return;
 	}
-	if (colon && colon[1] != ':') {
-		snprintf(name, sizeof(name), "%.*s", (int)(colon - c->word), c->word);
-		dp_complete_keep(c, (size_t)(colon - c->word) + 1);
-		if (!strcmp(name, "kernel")) {
-			put_kernel(c);
-			return;
-		}
-	} else {
-		put_modules(c, s);
+	if (!strncmp(c->word, "kernel:", 7)) {
+		dp_complete_keep(c, 7);
+		put_kernel(c);
+		return;
 	}
-	m = open_module(s, name);
+	if (!lone_colon(c->word))
+		put_modules(c, s);
+	m = open_place(s, c->word, &rest);
+	dp_complete_keep(c, (size_t)(rest - c->word));
 	if (m && kind == 'u')
 		put_statics(c, m);
 	else if (m)
 		dp_names_each(m, c->word, put_name, c);
+	if (m && kind == 'p')
+		put_lines(c, m);
 	dp_module_close(m);
 }
 
@@ -197,19 +283,24 @@ static int put_variable(const char *name, int r, const struct dp_var *v, const s
 
 static void put_variables(struct candidates *c, const struct complete_subject *s, const char *place)
 {
-	const char *colon = strchr(place, ':'), *function = place;
-	char name[256] = "", function_name[256];
+	char text[256];
+	const char *rest;
 	struct dp_symbol sym;
 	struct dp_module *m;
+	u32 file_len, line, used;
+	u64 pc = 0;
 
-	if (colon && colon[1] != ':') {
-		snprintf(name, sizeof(name), "%.*s", (int)(colon - place), place);
-		function = colon + 1;
+	snprintf(text, sizeof(text), "%.*s", (int)strcspn(place, " +%"), place);
+	m = open_place(s, text, &rest);
+	if (m && dp_line_parse(rest, &file_len, &line)) {
+		text[rest - text + file_len] = '\0';
+		if (dp_module_line(m, rest, line, &pc, 1, &used, NULL) <= 0)
+			pc = 0;
+	} else if (m && !dp_module_symbol(m, rest, &sym, NULL)) {
+		pc = sym.addr;
 	}
-	snprintf(function_name, sizeof(function_name), "%.*s", (int)strcspn(function, " +%"), function);
-	m = open_module(s, name);
-	if (m && !dp_module_symbol(m, function_name, &sym, NULL))
-		dp_var_each(m, sym.addr, put_variable, c, NULL);
+	if (pc)
+		dp_var_each(m, pc, put_variable, c, NULL);
 	dp_module_close(m);
 }
 
@@ -257,7 +348,7 @@ static void complete_value_of_event(struct candidates *c, const struct complete_
 
 void dp_complete_event(struct candidates *c, const struct complete_subject *s)
 {
-	const char *blank = strchr(c->word, ' '), *last = strrchr(c->word, ' '), *place;
+	const char *blank = strchr(c->word, ' '), *last = strrchr(c->word, ' '), *place, *dollar;
 	char kind = c->word[0];
 
 	if (!blank) {
@@ -270,6 +361,9 @@ void dp_complete_event(struct candidates *c, const struct complete_subject *s)
 	}
 	place = blank + strspn(blank, " ");
 	dp_complete_keep(c, (size_t)(last + 1 - c->word));
+	dollar = last < place ? NULL : strrchr(c->word, '$');
+	if (dollar) /* hist($x, by $x,$y, NAME=$x */
+		dp_complete_keep(c, (size_t)(dollar - c->word));
 	if (last < place)
 		dp_complete_place(c, s, kind);
 	else

@@ -253,7 +253,7 @@ static void put_recipes(struct candidates *c, const struct complete_line *l)
 static const char *complete_operand(struct candidates *c, const struct complete_line *l, enum cmd_verb verb)
 {
 	const struct cmd_spec *spec = &dp_cmd_specs[verb];
-	struct complete_subject s = dp_complete_subject(l, verb);
+	struct complete_subject s = dp_complete_subject(l, verb == VERB_VARS ? VERB_VARS_PLACE : verb);
 	bool of_process = s.pid || s.file;
 
 	if (spec->words) {
@@ -273,7 +273,7 @@ static const char *complete_operand(struct candidates *c, const struct complete_
 	} else if (of_process && (verb == VERB_GRAPH || verb == VERB_TOP || verb == VERB_FUNCS || verb == VERB_LINES ||
 				  verb == VERB_VARS || verb == VERB_WATCH)) {
 		puts("words");
-		dp_complete_place(c, &s, verb == VERB_WATCH ? 'w' : 'p');
+		dp_complete_place(c, &s, verb == VERB_VARS ? 'p' : 'f');
 	} else if (verb == VERB_EXPLAIN) {
 		puts("words");
 #define DP_ERROR(id, name, number, sentence, ...) dp_complete_put(c, name, sentence);
@@ -334,6 +334,7 @@ int dp_cmd_complete(int argc, char **argv)
 
 	if (argc != 3)
 		return CMD_USAGE;
+	unsetenv("DEBUGINFOD_URLS"); /* a server takes longer than anybody waits for a key */
 	text = strdup(argv[2]);
 	if (!text)
 		return CMD_FAILED;

@@ -39,7 +39,7 @@ struct complete_subject {
 
 /* The first process of -p, or the file: what it names is looked at, not believed. */
 struct complete_subject dp_complete_subject(const struct complete_line *l, enum cmd_verb verb);
-/* [MODULE:]FUNCTION; of a static probe or a system call where kind is u or s. */
+/* [MODULE:]FUNCTION; source lines too where kind is p; a static probe or a system call where it is u or s. */
 void dp_complete_place(struct candidates *c, const struct complete_subject *s, char kind);
 /* An event line. */
 void dp_complete_event(struct candidates *c, const struct complete_subject *s);

@@ -10,21 +10,23 @@
 
 #include "cmd/cmd.h"
 #include "cmd/names-cache.h"
+#include "symbols/sym-lines.h"
+#include "symbols/vars.h"
 
-#define WORTH_KEEPING 5000 /* functions; fewer are read faster than looked up */
+#define WORTH_KEEPING 5000 /* names; fewer are read faster than looked up */
 #define TEXT_MOST (256u << 20)
+#define QUICK_MOST (4u << 20) /* bytes of debug information whose lines are read in no time */
 
 struct names {
 	char **v;
 	size_t n, room;
+	const char *file; /* of the line that was noted last */
+	u32 line;
 };
 
-static int add(const struct dp_symbol *sym, void *arg)
+/* 0, or 1: there is no memory. */
+static int add(struct names *names, char *name)
 {
-	struct names *names = arg;
-
-	if (!*sym->name || strpbrk(sym->name, "\n\t"))
-		return 0;
 	if (names->n == names->room) {
 		size_t room = names->room ? names->room * 2 : 1024;
 		char **v = realloc(names->v, room * sizeof(*v));
@@ -34,8 +36,31 @@ static int add(const struct dp_symbol *sym, void *arg)
 		names->v = v;
 		names->room = room;
 	}
-	names->v[names->n++] = (char *)sym->name;
+	names->v[names->n++] = name;
 	return 0;
+}
+
+static int note_function(const struct dp_symbol *sym, void *arg)
+{
+	return *sym->name && !strpbrk(sym->name, "\n\t") ? add(arg, (char *)sym->name) : 0;
+}
+
+static int note_line(const char *file, u32 line, void *arg)
+{
+	const char *base = strrchr(file, '/');
+	struct names *names = arg;
+	char *name;
+
+	if ((file == names->file && line == names->line) || strpbrk(file, "\n\t"))
+		return 0;
+	names->file = file;
+	names->line = line;
+	if (asprintf(&name, "%s:%u", base ? base + 1 : file, line) < 0)
+		return 1;
+	if (!add(names, name))
+		return 0;
+	free(name);
+	return 1;
 }
 
 static int by_name(const void *a, const void *b)
@@ -43,8 +68,8 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Where the names of the file are kept; the folders are made. False: nowhere. */
-static bool place(const struct dp_module *m, char *path, size_t size)
+/* Where names of this kind of the file are kept; the folders are made. False: nowhere. */
+static bool place(const struct dp_module *m, const char *kind, char *path, size_t size)
 {
 	const char *id = dp_module_build_id(m);
 
@@ -54,7 +79,9 @@ static bool place(const struct dp_module *m, char *path, size_t size)
 	mkdir(path, 0700);
 	strcat(path, "dprobes");
 	mkdir(path, 0700);
-	strcat(path, "/names-");
+	strcat(path, "/");
+	strcat(path, kind);
+	strcat(path, "-");
 	strcat(path, id);
 	return true;
 }
@@ -80,7 +107,7 @@ static char *read_kept(const char *path)
 	return text;
 }
 
-static void keep(const char *path, const struct names *names)
+static void keep(const char *path, char **names, size_t n)
 {
 	char other[4200];
 	bool good = true;
@@ -90,8 +117,8 @@ static void keep(const char *path, const struct names *names)
 	f = fopen(other, "wxe");
 	if (!f)
 		return;
-	for (size_t i = 0; i < names->n; i++)
-		good &= fprintf(f, "%s\n", names->v[i]) > 0;
+	for (size_t i = 0; i < n; i++)
+		good &= fprintf(f, "%s\n", names[i]) > 0;
 	good &= !fclose(f);
 	if (!good || rename(other, path))
 		unlink(other);
@@ -116,25 +143,67 @@ static void give_kept(char *text, const char *prefix, void (*take)(void *arg, co
 	}
 }
 
+/* False: nothing is kept there. */
+static bool give_from(const char *path, const char *prefix, void (*take)(void *arg, const char *name), void *arg)
+{
+	char *text = read_kept(path);
+
+	if (!text)
+		return false;
+	give_kept(text, prefix, take, arg);
+	free(text);
+	return true;
+}
+
+/* Sorts them and hands on each one once that begins so; a path: keeps them there, where it is worth that. */
+static void give(struct names *names, const char *path, const char *prefix, void (*take)(void *arg, const char *name),
+		 void *arg)
+{
+	size_t n = strlen(prefix), kept = 0;
+
+	if (names->n)
+		qsort(names->v, names->n, sizeof(*names->v), by_name);
+	for (size_t i = 0; i < names->n; i++) {
+		char *name = names->v[i];
+
+		if (kept && !strcmp(name, names->v[kept - 1]))
+			continue;
+		names->v[i] = names->v[kept];
+		names->v[kept++] = name;
+		if (!strncmp(name, prefix, n))
+			take(arg, name);
+	}
+	if (path && kept >= WORTH_KEEPING)
+		keep(path, names->v, kept);
+}
+
 void dp_names_each(struct dp_module *m, const char *prefix, void (*take)(void *arg, const char *name), void *arg)
 {
 	struct names names = {0};
-	size_t n = strlen(prefix);
-	char path[4096], *text;
-	bool placed = place(m, path, sizeof(path));
+	char path[4096];
+	bool placed = place(m, "names", path, sizeof(path));
 
-	text = placed ? read_kept(path) : NULL;
-	if (text) {
-		give_kept(text, prefix, take, arg);
-		free(text);
+	if (placed && give_from(path, prefix, take, arg))
 		return;
-	}
-	dp_module_each_func(m, "*", add, &names);
-	qsort(names.v, names.n, sizeof(*names.v), by_name);
+	dp_module_each_func(m, "*", note_function, &names);
+	give(&names, placed ? path : NULL, prefix, take, arg);
+	free(names.v);
+}
+
+void dp_lines_each(struct dp_module *m, const char *prefix, bool quick, void (*take)(void *arg, const char *line),
+		   void *arg)
+{
+	struct names names = {0};
+	char path[4096];
+	bool placed = place(m, "lines", path, sizeof(path));
+
+	if (placed && give_from(path, prefix, take, arg))
+		return;
+	if (quick && dp_module_debug_bytes(m) > QUICK_MOST)
+		return;
+	dp_module_each_line_row(m, note_line, &names);
+	give(&names, placed ? path : NULL, prefix, take, arg);
 	for (size_t i = 0; i < names.n; i++)
-		if (!strncmp(names.v[i], prefix, n) && (!i || strcmp(names.v[i], names.v[i - 1]) != 0))
-			take(arg, names.v[i]);
-	if (placed && names.n >= WORTH_KEEPING)
-		keep(path, &names);
+		free(names.v[i]);
 	free(names.v);
 }

@@ -69,6 +69,16 @@ static void take_row(struct search *s, Dwarf_Die *cu, u64 addr, u32 line)
 		s->rows[s->nrows++] = (struct row){addr, *cu};
 }
 
+/* A row at which a statement begins; false: it is none, or says too little. */
+static bool read_row(Dwarf_Lines *lines, size_t i, Dwarf_Addr *addr, int *line)
+{
+	Dwarf_Line *l = dwarf_onesrcline(lines, i);
+	bool stmt, end;
+
+	return !dwarf_linebeginstatement(l, &stmt) && stmt && !dwarf_lineendsequence(l, &end) && !end &&
+	       !dwarf_lineno(l, line) && *line > 0 && !dwarf_lineaddr(l, addr);
+}
+
 static void search_unit(struct search *s, Dwarf_Die *cu)
 {
 	const char *last = NULL;
@@ -89,9 +99,7 @@ static void search_unit(struct search *s, Dwarf_Die *cu)
 		return;
 	s->file_known = true;
 	for (size_t i = 0; i < n; i++) {
-		Dwarf_Line *l = dwarf_onesrcline(lines, i);
-		const char *name = dwarf_linesrc(l, NULL, NULL);
-		bool stmt, end;
+		const char *name = dwarf_linesrc(dwarf_onesrcline(lines, i), NULL, NULL);
 		Dwarf_Addr addr;
 		int line;
 
@@ -99,8 +107,7 @@ static void search_unit(struct search *s, Dwarf_Die *cu)
 			last = name;
 			matches = name && is_file(name, s->file);
 		}
-		if (matches && !dwarf_linebeginstatement(l, &stmt) && stmt && !dwarf_lineendsequence(l, &end) && !end &&
-		    !dwarf_lineno(l, &line) && line > 0 && !dwarf_lineaddr(l, &addr))
+		if (matches && read_row(lines, i, &addr, &line))
 			take_row(s, cu, addr, (u32)line);
 	}
 }
@@ -356,15 +363,18 @@ static int find_in_file(struct dp_module *m, const char *file, u32 line, u64 *ad
 struct written {
 	const char *file;
 	u32 first, last;
+	int (*fn)(u32 line, void *arg); /* called for each of its lines; NULL: nothing is */
+	void *arg;
 };
 
-static int note_last(const struct dp_module_row *row, void *arg)
+static int note_line(const struct dp_module_row *row, void *arg)
 {
 	struct written *w = arg;
 
-	if (!row->inlined[0] && !strcmp(row->file, w->file))
-		w->last = DP_MAX(w->last, row->line);
-	return 0;
+	if (row->inlined[0] || strcmp(row->file, w->file) != 0)
+		return 0;
+	w->last = DP_MAX(w->last, row->line);
+	return w->fn && row->line > w->first ? w->fn(row->line - w->first, w->arg) : 0;
 }
 
 static int find_function(struct dp_module *m, const char *name, struct written *w, struct dp_error *err)
@@ -373,7 +383,6 @@ static int find_function(struct dp_module *m, const char *name, struct written *
 	struct dp_symbol sym;
 	int first, r = dp_module_symbol(m, name, &sym, err);
 
-	*w = (struct written){0};
 	if (r)
 		return r;
 	if (!dp_mod_unit_at(m, sym.addr, &cu) || !dp_mod_function_of(&cu, sym.addr, &func, &outer))
@@ -382,14 +391,14 @@ static int find_function(struct dp_module *m, const char *name, struct written *
 	if (!w->file || dwarf_decl_line(&outer, &first) || first <= 0)
 		return dp_mod_no_debug(m, err);
 	w->first = w->last = (u32)first;
-	return dp_module_each_line(m, sym.addr, sym.addr + sym.size, note_last, w, err);
+	return dp_module_each_line(m, sym.addr, sym.addr + sym.size, note_line, w, err);
 }
 
 /* A line counted from the one in which the function begins. */
 static int find_in_function(struct dp_module *m, const char *name, u32 line, u64 *addrs, u32 max, u32 *used,
 			    struct dp_error *err)
 {
-	struct written w;
+	struct written w = {0};
 	int r = find_function(m, name, &w, err);
 
 	if (r)
@@ -403,6 +412,37 @@ static int find_in_function(struct dp_module *m, const char *name, u32 line, u64
 	r = dp_fail(err, E_LINE_CODE, "%.100s:%u in %.100s", name, line, m->base);
 	dp_error_hint(err, "%.60s begins at line %u of %.100s, and its last line with code is %.60s:%u", name, w.first,
 		      strrchr(w.file, '/') ? strrchr(w.file, '/') + 1 : w.file, name, w.last - w.first);
+	return r;
+}
+
+int dp_module_each_line_of(struct dp_module *m, const char *name, int (*fn)(u32 line, void *arg), void *arg,
+			   struct dp_error *err)
+{
+	struct written w = {.fn = fn, .arg = arg};
+
+	return find_function(m, name, &w, err);
+}
+
+int dp_module_each_line_row(struct dp_module *m, int (*fn)(const char *file, u32 line, void *arg), void *arg)
+{
+	Dwarf_CU *unit = NULL;
+	Dwarf_Lines *lines;
+	Dwarf_Die cu;
+	size_t n;
+	int r = 0;
+
+	while (!r && dp_mod_next_unit(m, &unit, &cu)) {
+		if (dwarf_getsrclines(&cu, &lines, &n))
+			continue;
+		for (size_t i = 0; i < n && !r; i++) {
+			const char *file = dwarf_linesrc(dwarf_onesrcline(lines, i), NULL, NULL);
+			Dwarf_Addr addr;
+			int line;
+
+			if (file && read_row(lines, i, &addr, &line) && dp_mod_in_code(m, addr))
+				r = fn(file, (u32)line, arg);
+		}
+	}
 	return r;
 }
 
@@ -538,13 +578,10 @@ int dp_module_each_line(struct dp_module *m, u64 lo, u64 hi, int (*fn)(const str
 		Dwarf_Line *l = dwarf_onesrcline(lines, i);
 		struct line_of now = {0};
 		const char *inlined = "";
-		bool stmt, end;
 		Dwarf_Addr addr;
 		int line;
 
-		if (dwarf_lineaddr(l, &addr) || addr < lo || addr >= hi || dwarf_linebeginstatement(l, &stmt) ||
-		    !stmt || dwarf_lineendsequence(l, &end) || end || dwarf_lineno(l, &line) || line <= 0 ||
-		    !dwarf_linesrc(l, NULL, NULL))
+		if (!read_row(lines, i, &addr, &line) || addr < lo || addr >= hi || !dwarf_linesrc(l, NULL, NULL))
 			continue;
 		now.file = dwarf_linesrc(l, NULL, NULL);
 		now.line = (u32)line;

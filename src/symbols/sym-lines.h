@@ -42,6 +42,19 @@ struct dp_module_row {    /* where a source line has code */
 int dp_module_each_line(struct dp_module *m, u64 lo, u64 hi, int (*fn)(const struct dp_module_row *row, void *arg),
 			void *arg, struct dp_error *err);
 
+/*
+ * Call fn for each source line with code of the function `name` itself, counted from the one in which it begins. fn
+ * returns non-zero to stop; that is returned, or a negative errno: E_SYM_NONE, E_LINE_NODEBUG, E_FILE_MEMORY.
+ */
+int dp_module_each_line_of(struct dp_module *m, const char *name, int (*fn)(u32 line, void *arg), void *arg,
+			   struct dp_error *err);
+
+/*
+ * Call fn for each row of the module's tables of lines that has code, all units after each other: a line comes as often
+ * as it has rows. fn returns non-zero to stop; that is returned.
+ */
+int dp_module_each_line_row(struct dp_module *m, int (*fn)(const char *file, u32 line, void *arg), void *arg);
+
 /* "file.c:123" or "function:12": the length of the name and the line; false when text is not of this form. */
 bool dp_line_parse(const char *text, u32 *file_len, u32 *line);
 

@@ -61,18 +61,68 @@ def commands():
     assert not dprobes("complete", "zsh", "cat /etc/pas", check=0).stdout
 
 
+def start_shop():
+    """A program with debug information, in the directory of the cache: shop."""
+    shop = os.path.join(DIR, "shop")
+    if not os.path.exists(shop):
+        with open(shop + ".c", "w") as f:
+            f.write("#include <unistd.h>\n#include <stdio.h>\n"
+                    "int odd(void) __asm__(\"odd$name\"); int odd(void) { return 1; }\n"
+                    "int add_order(int qty, const char *label) {\n\treturn qty + label[0];\n}\n"
+                    "int main(void) { puts(\"ready\"); fflush(stdout); pause(); return add_order(1, \"x\"); }\n")
+        subprocess.run(["gcc", "-g", "-O0", "-o", shop, shop + ".c"], check=True)
+    p = start([shop], stdout=subprocess.PIPE, text=True)
+    assert p.stdout.readline()
+    return p
+
+
+def big_library():
+    """A library of so many functions and lines that their names are kept."""
+    big = os.path.join(DIR, "big.so")
+    if not os.path.exists(big):
+        with open(big + ".c", "w") as f:
+            f.writelines("int many_%d(void) { return %d; }\n" % (i, i) for i in range(6000))
+        subprocess.run(["gcc", "-g", "-shared", "-fPIC", "-O0", "-Wl,--build-id", "-o", big, big + ".c"], check=True)
+    return big
+
+
+def kept(kind):
+    """How many files have kept names of this kind."""
+    return len([name for name in os.listdir(os.path.join(DIR, "dprobes")) if name.startswith(kind + "-")])
+
+
+@test
+def source_lines():
+    """source lines inside a quoted event, by file and by function, and variables at them; lines of large files from the
+    cache"""
+    p = start_shop()
+    trace = "dprobes trace -p %d '" % p.pid
+    assert "p shop.c:" in words(trace + "p sh") and words(trace + "p shop.") == {"p shop.c:"}
+    for before in ("", "exe:", "shop:"):
+        for line in ("shop.c:4", "add_order:1"):
+            of, shown = line.split(":")
+            assert "p " + before + line in words("%sp %s%s:" % (trace, before, of)), (before, line)
+            assert words(trace + "p %s%s $q" % (before, line)) == {"p %s%s $qty" % (before, line)}, (before, line)
+    assert words(trace + "p shop.c:") == {"p shop.c:%d" % n for n in range(3, 8)}
+    assert words(trace + "p add_order:") == {"p add_order:1", "p add_order:2"}
+    assert not words(trace + "p none.c:") and not words(trace + "p none:") and not words(trace + "r shop.")
+    for of in ("-p %d" % p.pid, p.args[0]):
+        assert words("dprobes vars %s add_order:" % of) == {"add_order:1", "add_order:2"}, of
+    assert words("dprobes vars %s add_order:" % p.args[0], "bash") == {"1", "2"}
+    # Variables behind something else.
+    for line in ("r add_order hist($q", "p add_order by $pid,$q", "p add_order n=$q", "p add_order { $q"):
+        assert words(trace + line) == {line + "ty"}, line
+    stop(p)
+    line_59 = "dprobes vars %s big.so.c:59" % big_library()
+    first = words(line_59)
+    assert len(first) == 111 and kept("lines") == 1 and words(line_59) == first
+
+
 @test
 def events():
     """modules, functions, calls and variables inside a quoted event; names of large files from the cache"""
-    shop = os.path.join(DIR, "shop")
-    with open(shop + ".c", "w") as f:
-        f.write("#include <unistd.h>\n#include <stdio.h>\n"
-                "int odd(void) __asm__(\"odd$name\"); int odd(void) { return 1; }\n"
-                "int add_order(int qty, const char *label) { return qty + label[0]; }\n"
-                "int main(void) { puts(\"ready\"); fflush(stdout); pause(); return add_order(1, \"x\"); }\n")
-    subprocess.run(["gcc", "-g", "-O0", "-o", shop, shop + ".c"], check=True)
-    p = start([shop], stdout=subprocess.PIPE, text=True)
-    assert p.stdout.readline()
+    p = start_shop()
+    shop = p.args[0]
     trace = "dprobes trace -p %d " % p.pid
     assert words(trace + "'") == {"p ", "r ", "u ", "s ", "w "}
     assert words(trace + "'p add_") == {"p add_order"} == words(trace + '"p add_', "bash")
@@ -94,14 +144,9 @@ def events():
     assert words("dprobes lines %s add_" % shop) == {"add_order"} == words("dprobes graph -p %d add_" % p.pid)
     assert words("dprobes trace -p 999999999 'p add_") == set()
     stop(p)
-    big = os.path.join(DIR, "big.so")
-    with open(big + ".c", "w") as f:
-        f.writelines("int many_%d(void) { return %d; }\n" % (i, i) for i in range(6000))
-    subprocess.run(["gcc", "-shared", "-fPIC", "-O0", "-Wl,--build-id", "-o", big, big + ".c"], check=True)
-    first = words("dprobes funcs %s many_59" % big)
-    kept = os.listdir(os.path.join(DIR, "dprobes"))
-    assert len(kept) == 1 and kept[0].startswith("names-"), kept
-    assert len(first) == 111 and words("dprobes funcs %s many_59" % big) == first
+    many_59 = "dprobes funcs %s many_59" % big_library()
+    first = words(many_59)
+    assert len(first) == 111 and kept("names") == 1 and words(many_59) == first
 
 
 def typed(argv, env, keys, want):
@@ -134,22 +179,23 @@ SHELLS = {
 
 
 def completes(name):
-    """A subcommand, and a function inside a quoted event."""
+    """A subcommand; a function, a source line and a variable inside a quoted event."""
     need(name)
     argv, setup = SHELLS[name]
-    p = start([target("simple"), "1"], stdout=subprocess.PIPE, text=True)
-    assert p.stdout.readline().startswith("ready")
+    p = start_shop()
     shown = typed(argv, {"PS1": "$ "}, "%sdprobes doct\t\n" % setup, r"doct.*or.*(MACHINE|machine)")
     assert re.search("dprobes doct.*or", shown, re.S), shown
-    keys = "%sdprobes trace -p %d 'p libc:malloc_usable_s\t" % (setup, p.pid)
-    shown = typed(argv, {"PS1": "$ "}, keys, r"malloc_usable_s.*ize")
-    assert re.search("malloc_usable_s.*ize", shown, re.S), shown
+    for event, rest in (("p libc:malloc_usable_s", "ize"), ("p shop.", "c:"), ("p add_order:1 $lab", "el")):
+        keys = "%sdprobes trace -p %d '%s\t" % (setup, p.pid, event)
+        want = re.escape(event[-6:]) + ".*" + rest
+        shown = typed(argv, {"PS1": "$ "}, keys, want)
+        assert re.search(want, shown, re.S), (event, shown)
     stop(p)
 
 
 @test
 def bash():
-    """bash at a terminal completes a subcommand, and a function inside a quoted event"""
+    """bash at a terminal completes a subcommand, and a function, a line and a variable inside a quoted event"""
     completes("bash")
 
 
