@@ -3,6 +3,7 @@
 """Programs of a user without rights that tell lies, and root's dprobes: it neither crashes, nor hangs, nor does what
 it is told."""
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -182,7 +183,12 @@ def ask():
     """a question about a thread of another process is refused"""
     other = start(["sleep", "1000"])
     liar = Liar("ask", other.pid)
-    r = sane(dprobes("watch", "-p", liar.pid, "--duration", "3", "-o", "/dev/null", "touch($t->b)", timeout=120))
+    watch = start([DPROBES, "watch", "-p", str(liar.pid), "--duration", "60", "-o", "/dev/null", "touch($t->b)"],
+                  stderr=subprocess.PIPE, text=True)
+    while watch.poll() is None and not select.select([liar.p.stdout], [], [], 0.1)[0]:
+        pass
+    status = stop(watch, signal.SIGINT)
+    r = sane(subprocess.CompletedProcess(watch.args, status, "", watch.stderr.read()))
     if "E-WATCH" in r.stderr:
         liar.p.kill()
         raise Skip("debug registers cannot be used here: " + r.stderr.strip().splitlines()[0])
