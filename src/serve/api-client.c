@@ -537,7 +537,11 @@ static bool take_request(struct client *c, const char *line, size_t n)
 	json_tokener_reset(c->parser);
 	o = json_tokener_parse_ex(c->parser, line, (int)n + 1); /* with the byte behind it, which ends a number */
 	if (json_tokener_get_error(c->parser) != json_tokener_success || json_tokener_get_parse_end(c->parser) < n)
-		refuse(c, NULL, RPC_PARSE, "not JSON", NULL);
+		refuse(c, NULL, RPC_PARSE,
+		       json_tokener_get_error(c->parser) == json_tokener_error_parse_number
+			   ? "not JSON, or a number that does not fit into 64 bits"
+			   : "not JSON",
+		       NULL);
 	else
 		call(c, o);
 	json_object_put(o);
