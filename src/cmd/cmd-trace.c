@@ -793,13 +793,13 @@ bool dp_cmd_select_one(struct trace *t, pid_t *pid)
 }
 
 /*
- * Whether the lines are better off as programs: a run of programs follows what processes load later, and holds
- * processes that start.
+ * Whether the lines are better off as programs: a run of programs follows what processes load later, holds processes
+ * that start, and knows the results of all functions.
  */
 static bool are_programs(struct trace *t)
 {
 	struct line_target target = {.command = t->command, .wait = t->wait_modules};
-	bool later = dp_select_is_open(&t->select), found = !t->opt.skip_refused;
+	bool later = dp_select_is_open(&t->select), found = !t->opt.skip_refused, can = dp_cmd_trace_can_compile(t);
 	struct dp_pids pids = {0};
 	struct dp_error ignored;
 
@@ -809,10 +809,10 @@ static bool are_programs(struct trace *t)
 	target.all = later && !t->select.tree ? t->select.file : NULL;
 	target.pids = pids.v;
 	target.npids = target.all ? 0 : pids.n;
-	if (found && !(later && dp_cmd_trace_can_compile(t) && dp_cmd_lines_can_hold(&t->lines, &target))) {
+	if (found && !(later && can && dp_cmd_lines_can_hold(&t->lines, &target))) {
 		target.all = t->select.file;
 		target.npids = pids.n;
-		found = dp_cmd_lines_wait(&t->lines, &target);
+		found = dp_cmd_lines_wait(&t->lines, &target) || (can && dp_cmd_lines_ask_hidden(&t->lines, &target));
 	}
 	dp_pids_free(&pids);
 	return found;

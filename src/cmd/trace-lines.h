@@ -51,6 +51,9 @@ bool dp_cmd_lines_wait(const struct event_lines *e, const struct line_target *t)
  */
 bool dp_cmd_lines_can_hold(const struct event_lines *e, const struct line_target *t);
 
+/* Whether any asks for a result that a plain line cannot have: see trace-better.c. Lines must have been parsed. */
+bool dp_cmd_lines_ask_hidden(const struct event_lines *e, const struct line_target *t);
+
 /* That one of the processes comes first which has the modules of most lines. */
 void dp_cmd_lines_sort(const struct event_lines *e, pid_t *pids, u32 n);
 

@@ -330,6 +330,19 @@ int dp_module_exits(struct dp_module *m, u64 addr, u64 *exits, u64 *to, int max,
 	return rc ? rc : dp_code_exits(&m->an, addr, &env, exits, max, err);
 }
 
+bool dp_module_has_return(const struct dp_module *m, const struct dp_symbol *func)
+{
+	u64 avail = 0;
+	const u8 *p = dp_mod_at(m, func->addr, 1, &avail);
+	u64 end = p ? DP_MIN(func->size, avail) : 0;
+	struct dp_insn in;
+
+	for (u64 off = 0; off < end && dp_insn_decode(&in, p + off, end - off) > 0; off += in.len)
+		if (in.cls == DP_INSN_RET)
+			return true;
+	return false;
+}
+
 int dp_exits_returns(u64 *exits, const u64 *to, int n)
 {
 	int left = 0;

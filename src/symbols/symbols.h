@@ -112,6 +112,8 @@ int dp_module_analyse(struct dp_module *m, struct dp_error *err);
  * leads to, 0 for a return. At a tail call the function's result is not known yet, and its time is not over.
  */
 int dp_module_exits(struct dp_module *m, u64 addr, u64 *exits, u64 *to, int max, struct dp_error *err);
+/* Whether one of its instructions returns, by a look at its bytes alone: false where that is not known. */
+bool dp_module_has_return(const struct dp_module *m, const struct dp_symbol *func);
 /* Of n exits, those that are returns stay. How many these are. */
 int dp_exits_returns(u64 *exits, const u64 *to, int n);
 /* What there is to say of tail calls that are left out, in words that go on behind the name, with both numbers. */

@@ -136,13 +136,22 @@ def large_patterns():
     short = ('asm("part_short: ret; part_next: ret; .type part_short,@function; .size part_short,1;");'
              "void part_short(void);")
     program = compiled(DIR, "parts", "%s%s\nint main(void) { int n = 0; %s part_short(); return n == 0; }" %
-                       (many, short, calls), "-O1", "-fno-inline", "-w")
+                       (many, short, calls), "-g", "-O1", "-fno-inline", "-w")
     for line in "p exe:part* count by $ip", "r exe:part* count by $ip":
         r = subprocess.run([DPROBES, "trace", "begin { KEYS(500); }", line, "--", program], stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, timeout=120)
         assert r.returncode == 0 and "part* matches 401 functions; 1 of them is left out" in r.stderr, r.stderr
         assert re.search(r"^total +400 ", r.stderr, re.M) and "400 probes" in r.stderr, r.stderr
         assert len(set(re.findall(r"^ +(part\d+)\+0x\w+ +1 ", r.stdout, re.M))) == 400, r.stdout
+    source, made = os.path.join(DIR, "parts.dpc"), os.path.join(DIR, "parts.rpn")
+    for body, programs in ("count(c);", 1), ("sum(c, $n);", 400):  # what is the same everywhere is compiled once
+        open(source, "w").write('#pragma MODNAME("%s") PROBEPOINT_LOCATION("part*") PROBEPOINT_HANDLER("f")\n'
+                                "void f() { %s }\n" % (program, body))
+        dpcc = os.path.join(os.path.dirname(DPROBES), "dpcc")
+        subprocess.run([dpcc, "-o", made, source], check=True, stderr=subprocess.DEVNULL)
+        text = open(made).read()
+        assert text.count("// part* at ") == programs and text.count("\noffset = ") == 400, (body, text[:1000])
+        assert len(set(re.findall(r"^minor = (\d+)", text, re.M))) == 400, text[:1000]
 
 
 @test
@@ -161,7 +170,8 @@ def returned():
     assert args("r mean $retval $a") == [{"retval": (i + 2.5) / 2, "a": float(i)} for i in range(1, TIMES + 1)]
     assert [round(g["retval"], 6) for g in args("r ratio $retval $b")] == [0.25, 0.5, 0.75]
     refused("r nothing $retval $a", "E-DPCC-TYPE", "there is no $retval")
-    err = refused("r mean $retval", "E-EVENT-RETVAL", "floating point")
+    assert args("r mean $retval") == [{"retval": (i + 2.5) / 2} for i in range(1, TIMES + 1)]  # as it is alone
+    err = refused("r mean $retval", "E-EVENT-RETVAL", "floating point", options=["--interpret"])
     assert "r mean { log($retval); }" in err, err
     assert args("r mean { log($retval); }") == [{"$retval": (i + 2.5) / 2} for i in range(1, TIMES + 1)]
 
@@ -456,6 +466,7 @@ ALONE long odd(long n) { if (n == 0) return 0; __asm__ volatile("" : "+r"(n)); r
 ALONE long even(long n) { if (n == 0) return 1; __asm__ volatile("" : "+r"(n)); return odd(n - 1); }
 long (*volatile chosen)(long) = inner;
 ALONE long by_pointer(long x) { if (x < 0) return 700000 + x; return chosen(x); }
+ALONE long only_leaf(long x) { __asm__ volatile("" : "+r"(x)); return leaf(x + 2); }
 ALONE long only_pointer(long x) { __asm__ volatile("" : "+r"(x)); return chosen(x + 1); }
 int main(void)
 {
@@ -472,6 +483,7 @@ int main(void)
 	by_pointer(-4);
 	even(5);
 	only_pointer(1);
+	only_leaf(8);
 	return 0;
 }
 """
@@ -502,6 +514,9 @@ def tail_calls():
     got, err = tails("r inner $pid result=$retval")
     assert [a["result"] for a in got] == [100006, 100015, -911, 100231, 100012, 100012, 100006], (got, err)
     assert [a["r"] for a in tails("r even r=$retval $n")[0]][-1:] == [0]
+    got, err = tails("r only_leaf $retval", "p only_pointer %di")  # a line that needs no compiler elsewhere
+    assert [a.get("retval") for a in got] == [None, 100030] and "the returns of 1 of them are probed" in err, (got, err)
+    assert "E-FUNC-TAIL" in tails("r only_leaf $retval", "--interpret", status=1)[1]
 
 
 @test
@@ -518,7 +533,7 @@ def tail_calls_elsewhere():
     got, err = tails("r *_pointer r=$retval $pid")
     assert [a["r"] for a in got] == [699996] and "left out" in err, (got, err)
     got, err = tails("r leaf r=$retval")
-    assert len(got) == 7 and "jumps" not in err, (got, err)
+    assert len(got) == 8 and "jumps" not in err, (got, err)
 
 
 @test

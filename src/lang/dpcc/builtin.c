@@ -213,7 +213,7 @@ static void log_value(struct dpcc *c, struct node *arg)
 		return;
 	}
 	word = dp_cc_go_interface(c, n, &type_at);
-	if (word && !c->by_name && dp_module_go_types(c->mod, c->target.pc, &go)) {
+	if (word && !c->by_name && dp_module_go_types(c->mod, dp_cc_pc(c), &go)) {
 		log_interface(c, arg, word, type_at, &go);
 		return;
 	}

@@ -181,7 +181,7 @@ static bool same_whole(struct dpcc *c, Dwarf_Die *die, Dwarf_Die *whole)
 	static const int tags[] = {DW_TAG_structure_type, DW_TAG_class_type, DW_TAG_union_type};
 
 	for (u32 i = 0; i < DP_ARRAY_SIZE(tags); i++)
-		if (dwarf_diename(die) && dp_var_type(c->mod, c->target.pc, tags[i], dwarf_diename(die), whole))
+		if (dwarf_diename(die) && dp_var_type(c->mod, dp_cc_pc(c), tags[i], dwarf_diename(die), whole))
 			return true;
 	return false;
 }
@@ -319,7 +319,7 @@ struct type *dp_cc_debug_named(struct dpcc *c, int tag, const char *name)
 
 	if (c->btf)
 		return dp_cc_btf_named(c, tag, name);
-	if (!c->mod || !dp_var_type(c->mod, c->target.pc, tag, name, &die))
+	if (!c->mod || !dp_var_type(c->mod, dp_cc_pc(c), tag, name, &die))
 		return NULL;
 	return convert(c, &die, 0);
 }

@@ -250,6 +250,7 @@ struct dpcc {
 	struct btf *btf, *btf_base; /* of the probed module of the kernel, and of the kernel */
 	bool by_name;               /* addresses are not known yet: symbols stand for them */
 	struct target target;
+	bool is_of_place;   /* something in the code in the making is known for this instruction alone */
 	u64 line;           /* of which the handler is: see context.c */
 	struct call *calls; /* over all passes */
 	struct known {      /* what the control side puts into variables, over all passes */
@@ -483,6 +484,10 @@ const char *dp_cc_parameter_name(struct dpcc *c, u32 i);
 struct node *dp_cc_static_argument(struct dpcc *c, const struct tok *t, u32 i);
 /* The instruction is a function's first one. */
 bool dp_cc_at_entry(const struct dpcc *c);
+/* The instruction, for what is known of it alone: the code will not do for another one. */
+u64 dp_cc_pc(struct dpcc *c);
+/* The function whose call is seen, likewise. */
+u64 dp_cc_called(struct dpcc *c);
 
 /* ---- static-args.c ---- */
 struct dp_static;

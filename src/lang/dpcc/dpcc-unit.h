@@ -12,6 +12,14 @@ struct place_def { /* one PROBEPOINT_LOCATION */
 	const char *options; /* lines of the probe definition */
 };
 
+struct made { /* what was made of one place, for others of its kind */
+	struct target target;
+	bool is_entry;       /* of a function */
+	const char *program; /* its text; NULL: no probe is wanted there */
+	const char *event;
+	u32 probe;
+};
+
 struct unit {
 	struct dpcc c;
 	const char *modname, *options;
@@ -19,6 +27,9 @@ struct unit {
 	u64 major, jmpmax, logmax;
 	struct place_def *places;
 	u32 nprobes;
+	const struct place_def *made_for; /* the programs of that location which serve all its instructions of a kind */
+	struct made made[8];
+	u32 nmade, copies_room;
 };
 
 #define PLACES_MAX 256 /* of one location */
@@ -40,6 +51,11 @@ void dp_cc_unit_passes(struct unit *u, const struct tok *where, u64 func, struct
 
 /* place-vars.c. Show the variables at c.target, or hand them to whoever asks. */
 void dp_cc_unit_show_vars(struct unit *u);
+
+/* place-copies.c. Keep what was made of the last place; the same at another one. */
+void dp_cc_unit_made(struct unit *u, struct made *made);
+void dp_cc_unit_repeat(struct unit *u, const struct place_def *d, struct target target, u64 offset,
+		       const struct made *made);
 
 /* Whether a jump fits there, or breakpoints are allowed. */
 bool dp_cc_unit_can_stand(struct unit *u, u64 addr);

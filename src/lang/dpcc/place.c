@@ -37,7 +37,7 @@ static void start_pass(struct unit *u, struct target target)
 	c->thread_uses = NULL;
 	c->line = 0;
 	c->event = NULL;
-	c->counts = c->traces = c->no_result = false;
+	c->counts = c->traces = c->no_result = c->is_of_place = false;
 	c->label = c->depth = 0;
 	c->at = 0;
 	memset(c->helper, 0, sizeof(c->helper));
@@ -113,11 +113,38 @@ static void one_probe(struct unit *u, const struct place_def *d, struct target t
 	u->nprobes++;
 }
 
-static void probe_target(struct unit *u, const struct place_def *d, struct target target)
+static bool is_alike(const struct target *a, const struct target *b)
+{
+	return a->is_return == b->is_return && a->is_jump == b->is_jump && a->passing == b->passing;
+}
+
+/* What was made of the place's other instructions of this kind, if it serves all; NULL: there is none. */
+static struct made *made_alike(struct unit *u, const struct place_def *d, const struct target *target, bool is_entry)
+{
+	if (u->made_for != d)
+		u->nmade = 0;
+	u->made_for = d;
+	for (u32 i = 0; i < u->nmade; i++)
+		if (is_alike(&u->made[i].target, target) && u->made[i].is_entry == is_entry)
+			return &u->made[i];
+	return NULL;
+}
+
+/* Whether the program that was just made, or that there is none, serves all instructions of its kind. */
+static bool serves_all(const struct unit *u)
+{
+	return !u->c.is_of_place && !u->c.by_name && !u->c.opt->tree && !u->c.opt->vars_at &&
+	       u->nmade < DP_ARRAY_SIZE(u->made);
+}
+
+/* False: there is nothing to see at this instruction. */
+static bool probe_target(struct unit *u, const struct place_def *d, struct target target)
 {
 	struct tok token = dp_cc_pragma_token(d->line, d->line->text);
 	char where[300] = "", text[32];
-	struct dp_symbol sym;
+	struct dp_symbol sym = {.addr = ~0ull};
+	struct made *made;
+	u32 before = u->nprobes;
 	u64 offset, addr = target.pc;
 
 	if (dp_module_symbol_at(u->c.mod, addr, &sym) && *sym.name)
@@ -128,8 +155,21 @@ static void probe_target(struct unit *u, const struct place_def *d, struct targe
 	if (!dp_module_addr_to_offset(u->c.mod, addr, &offset))
 		dp_cc_fail(&u->c, &token, E_SITE_NOTEXT, "0x%llx is in no segment of the module",
 			   (unsigned long long)addr);
+	made = made_alike(u, d, &target, sym.addr == addr);
+	if (made) {
+		if (made->program)
+			dp_cc_unit_repeat(u, d, target, offset, made);
+		return made->program;
+	}
 	dp_format(text, sizeof(text), "0x%llx", (unsigned long long)offset);
 	one_probe(u, d, target, where, u->c.by_name ? where : text);
+	if (!serves_all(u))
+		return u->nprobes != before;
+	made = &u->made[u->nmade++];
+	*made = (struct made){.target = target, .is_entry = sym.addr == addr};
+	if (!u->c.no_result)
+		dp_cc_unit_made(u, made);
+	return made->program;
 }
 
 static void probe_at(struct unit *u, const struct place_def *d, u64 addr)
@@ -318,11 +358,10 @@ static void find_exits(struct unit *u, const struct tok *where, u64 func, struct
 static void exits_at(struct unit *u, const struct place_def *d, const struct exits *e, bool jumps_too, u32 *left_out)
 {
 	for (int i = 0; i < e->n; i++) {
-		u32 before = u->nprobes;
+		struct target target = {.pc = e->v[i], .is_return = true, .is_jump = e->to[i]};
+		bool is_seen = (!e->to[i] || jumps_too) && probe_target(u, d, target);
 
-		if (!e->to[i] || jumps_too)
-			probe_target(u, d, (struct target){.pc = e->v[i], .is_return = true, .is_jump = e->to[i]});
-		*left_out += u->nprobes == before;
+		*left_out += !is_seen;
 	}
 }
 
@@ -545,33 +584,6 @@ static bool is_call(const struct place_def *d)
 	return *p == 's' && (!p[1] || strchr(" =?%", p[1])) && (p[1] != '%' || !strcmp(p, "s%return"));
 }
 
-/* The program of the first place again: nothing in it is of the place but what the event's words say. */
-static void same_program(struct unit *u, struct target target, u64 offset, const char *program)
-{
-	struct dpcc *c = &u->c;
-
-	c->target = target;
-	dp_cc_buf_put(c, &c->all, "\noffset = 0x%llx\nminor = %u\n", (unsigned long long)offset, ++u->nprobes);
-	if (c->event)
-		dp_cc_buf_put(c, &c->all, "field = event %s\n", dp_cc_event_words(c));
-	dp_cc_buf_add(c, &c->all, program, strlen(program));
-}
-
-static void add_copy(struct unit *u, struct target target, u64 offset)
-{
-	struct dpcc *c = &u->c;
-	struct dpcc_copy *v = realloc(c->res->copies, (c->res->ncopies + 1) * sizeof(*v));
-
-	if (!v)
-		dp_cc_fail(c, NULL, E_RPN_MEMORY, "the compiler");
-	c->target = target;
-	c->res->copies = v;
-	v[c->res->ncopies] = (struct dpcc_copy){u->nprobes - 1, offset, c->event ? strdup(dp_cc_event_words(c)) : NULL};
-	if (c->event && !v[c->res->ncopies].event)
-		dp_cc_fail(c, NULL, E_RPN_MEMORY, "the compiler");
-	c->res->ncopies++;
-}
-
 struct calls {
 	const char *pattern;
 	char which; /* '=', '?' or 0 */
@@ -603,7 +615,7 @@ static bool note_call(void *arg, u64 addr, s32 number, bool fits)
 static void same_calls(struct unit *u, const struct place_def *d, const struct calls *calls, s32 number, bool is_return)
 {
 	struct dpcc *c = &u->c;
-	const char *program = NULL;
+	struct made made = {.program = NULL};
 	u64 offset;
 
 	for (u32 i = 0; i < calls->n; i++) {
@@ -613,12 +625,12 @@ static void same_calls(struct unit *u, const struct place_def *d, const struct c
 
 		if (calls->v[i].number != number || !dp_module_addr_to_offset(c->mod, pc, &offset))
 			continue;
-		if (program) {
-			c->opt->takes_copies ? add_copy(u, target, offset) : same_program(u, target, offset, program);
+		if (made.program) {
+			dp_cc_unit_repeat(u, d, target, offset, &made);
 			continue;
 		}
 		one_probe(u, d, target, "", dp_cc_format(c, "0x%llx", (unsigned long long)offset));
-		program = dp_cc_text(c, c->all.s + c->program_at, c->all.n - c->program_at);
+		dp_cc_unit_made(u, &made);
 	}
 }
 

@@ -11,12 +11,24 @@
 #include "lang/dpcc/syscalls.h"
 #include "symbols/variable.h"
 
+u64 dp_cc_pc(struct dpcc *c)
+{
+	c->is_of_place = true;
+	return c->target.pc;
+}
+
+u64 dp_cc_called(struct dpcc *c)
+{
+	c->is_of_place = true;
+	return c->target.passing == PASS_RETURN ? c->target.asked : c->target.pc;
+}
+
 bool dp_cc_probed_enumerator(struct dpcc *c, const char *name, s64 *value)
 {
 	if (c->target.is_call && dp_syscall_constant(name, value))
 		return true;
 	if (c->mod)
-		return dp_var_enumerator(c->mod, c->target.pc, name, value);
+		return dp_var_enumerator(c->mod, dp_cc_pc(c), name, value);
 	return c->btf && dp_cc_btf_enumerator(c, name, value);
 }
 
@@ -64,7 +76,7 @@ static int find(struct dpcc *c, struct node *n, const char *name, struct dp_erro
 	 * own: what is known is what is known everywhere.
 	 */
 	r = c->target.watched || c->target.passing == PASS_RETURN ? dp_var_global(c->mod, name, v, err)
-								  : dp_var_find(c->mod, c->target.pc, name, v, err);
+								  : dp_var_find(c->mod, dp_cc_pc(c), name, v, err);
 	if (!r && v->has_type)
 		n->type = dp_cc_debug_type(c, &v->type);
 	else if (!r)
@@ -82,7 +94,7 @@ bool dp_cc_probed_is_reference(const struct dpcc *c, const struct dp_var *v)
 
 const char *dp_cc_parameter_name(struct dpcc *c, u32 i)
 {
-	return c->mod ? dp_var_parameter(c->mod, c->target.pc, i - 1) : NULL;
+	return c->mod ? dp_var_parameter(c->mod, dp_cc_pc(c), i - 1) : NULL;
 }
 
 bool dp_cc_at_entry(const struct dpcc *c)

@@ -102,7 +102,7 @@ static enum result_way way_of_language(struct dpcc *c, Dwarf_Die *type)
 
 static struct type *type_of_result(struct dpcc *c, const struct tok *where, Dwarf_Die *die)
 {
-	u64 func = c->target.passing == PASS_RETURN ? c->target.asked : c->target.pc;
+	u64 func = dp_cc_called(c);
 	struct type *t = NULL;
 
 	if (!c->mod)
