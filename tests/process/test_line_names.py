@@ -285,6 +285,8 @@ def dumps():
     assert got == [{"d": b[6:16], "raw[len]": b[:8], "raw": b[:6], "i": 3, "h": b[2:6]}], got
     got = args_of("p handle n=$arg2:s32 b=$arg1[n]:x8 r=%di:x8[%si] if n == 4", prog)
     assert got == [{"n": 4, "b": b[:8], "r": b[:8]}], got
+    for form in "x=$arg1[3]:x8", "x=%di[3]:x8", "x=$arg1:x8[3]":  # words of the machine have no elements
+        assert args_of("p handle %s if $arg2 == 4" % form, prog) == [{"x": b[:6]}], form
     assert args_of("r handle $buf[$retval]:x8 if $retval == 4", prog) == [{"buf[retval]": b[:8]}]
     for line, text in (("p handle $len[$len]:x8", "int is not a pointer or an array"),
                        ("p handle $buf[$m]:x8", "is not a length"), ("p handle $buf[$len]:x9", "did you mean x8"),

@@ -555,6 +555,7 @@ static const struct builtin builtins[] = {
     {"log_args", ARG_NONE, &dp_cc_type_void, .gen = gen_log_args},
     {"log_event", ARG_TEXT, &dp_cc_type_void},
     {"__call_begin", ARG_CALL, &dp_cc_type_void, .gen = dp_cc_gen_call_begin},
+    {"__call_begin_untimed", ARG_CALL, &dp_cc_type_void, .gen = dp_cc_gen_call_begin},
     {"__call_pass", ARG_CALL, &dp_cc_type_void, .gen = dp_cc_gen_call_pass},
     {"__call_done", ARG_ONE, &dp_cc_type_void, .gen = dp_cc_gen_call_done},
     {"__code", ARG_ONE, &dp_cc_type_code, .code = "nop"},

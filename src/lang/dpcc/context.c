@@ -166,7 +166,7 @@ static struct node *named(struct dpcc *c, struct node *value, struct type *names
 	return n;
 }
 
-/* $nr, $call, $argN of the call; $ret, $retval, $error behind it. */
+/* $nr, $call, $argN of the call; $ret, $retval, $error behind it. The kernel keeps the registers of the arguments. */
 static struct node *call_word(struct dpcc *c, const struct tok *t, const char *name)
 {
 	struct node *n = NULL;
@@ -178,8 +178,7 @@ static struct node *call_word(struct dpcc *c, const struct tok *t, const char *n
 	} else if (numbered(name, "arg", &i)) {
 		if (!i || i > DP_SYSCALL_ARGS)
 			dp_cc_fail(c, t, E_EVENT_ARGN, "a system call has at most %d arguments", DP_SYSCALL_ARGS);
-		if (!c->target.is_return || c->target.is_one_call) /* the kernel keeps these registers */
-			n = probe_value(c, t, name, dp_cc_format(c, "push r,%s;", dp_name_of_call_arg((u32)i - 1)));
+		n = probe_value(c, t, name, dp_cc_format(c, "push r,%s;", dp_name_of_call_arg((u32)i - 1)));
 	} else if (!strcmp(name, "nr") && !c->target.is_return) {
 		n = probe_value(c, t, name, "push r," DP_NAME_CALL ";sx32;");
 	} else if ((!strcmp(name, "ret") || !strcmp(name, "retval")) && c->target.is_return) {
@@ -270,7 +269,8 @@ static u32 words_of_a_line(struct dpcc *c)
 {
 	if (!c->call_lines)
 		for (u32 i = 0; i < c->ntoks; i++)
-			c->call_lines += dp_cc_tok_is(&c->toks[i], "__call_begin");
+			c->call_lines += dp_cc_tok_is(&c->toks[i], "__call_begin") ||
+					 dp_cc_tok_is(&c->toks[i], "__call_begin_untimed");
 	return DP_MIN(CALLS_WORDS_MAX,
 		      CALLS_WORDS_ALL / DP_MAX(c->call_lines - DP_MIN(c->idle_lines, c->call_lines), 1u));
 }

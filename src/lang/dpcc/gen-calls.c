@@ -3,6 +3,8 @@
  * Code for lines that look at whole calls: a table by stack pointer and process keeps what is known at a call's begin
  * for its end (struct call). tails.c says where calls go on in other functions.
  */
+#include <string.h>
+
 #include "arch/arch.h"
 #include "lang/dpcc/dpcc-gen.h"
 
@@ -48,7 +50,7 @@ void dp_cc_gen_call_begin(struct dpcc *c, struct node *n)
 		gen_step(c, k, 0);
 		dp_cc_emit(c, "push d,%d;pop lv", PASS_BEGIN);
 	}
-	dp_cc_emit(c, "push ns;pop lv;jmp L%d", end);
+	dp_cc_emit(c, "push %s;pop lv;jmp L%d", !strcmp(n->text, "__call_begin") ? "ns" : "d,1", end);
 	dp_cc_put_label(c, none);
 	dp_cc_emit(c, "ros 2;inc lv,%u", k->losses);
 	dp_cc_put_label(c, end);

@@ -2,7 +2,7 @@
 /*
  * Lines of system calls (s NAME). Where it is known which call an instruction makes, one handler behind it knows all:
  * the kernel keeps the registers of the arguments. Elsewhere, and when the call's time is wanted, a handler in front
- * keeps number and arguments for the one behind. Calls that do not come back are told of in front.
+ * keeps the number, or the time, for the one behind. Calls that do not come back are told of in front.
  */
 #include <string.h>
 
@@ -305,13 +305,11 @@ static void put_pair(struct line *l, struct out_text *o, const char *which)
 	put_early(l, o, &no_return);
 	put_early(l, o, &exec);
 	leave_out_told(l, o, "return");
-	dp_cc_out_put(o, 0, "__call_begin(%u, $nr, $arg1, $arg2, $arg3, $arg4, $arg5, $arg6); }\n", l->number);
+	dp_cc_out_put(o, 0, "__call_begin%s(%u, $nr); }\n", l->uses_duration ? "" : "_untimed", l->number);
 	put_place(l, o, which, l->ev.loc.symbol, "%return");
 	put_head(l, o, "line", "");
-	dp_cc_out_put(o, 0,
-		      "long __call = __call_end(%u); if (__call < 0) abort(); unsigned long __nr = $nr; "
-		      "unsigned long __took = timestamp() - $__began; ",
-		      l->number);
+	dp_cc_out_put(o, 0, "long __call = __call_end(%u); if (__call < 0) abort(); unsigned long __nr = $nr; %s",
+		      l->number, l->uses_duration ? TOOK : "");
 	leave_out_children(l, o);
 	dp_cc_out_put(o, 0, "__call_done(__call); ");
 	if (l->condition_waits)

@@ -33,6 +33,7 @@ struct line_names { /* names that were made for aggregates, so that no two lines
 	u32 n;
 };
 
+#define TOOK "unsigned long __took = timestamp() - $__began; "
 #define DP_CC_ENDS "/ends" /* behind the name of an event whose first record ends the trace */
 
 struct line {

@@ -147,6 +147,17 @@ static bool is_length(const char *text, u32 at, u32 end)
 	return false;
 }
 
+/* %REG, $argN: it has no elements. */
+static bool is_machine_word(const char *text, u32 at, u32 end)
+{
+	u32 name = text[at] == '%' ? at + 1 : !strncmp(text + at, "$arg", 4) ? at + 4 : end;
+
+	for (u32 i = name; i < end; i++)
+		if (!dp_cc_is_word_char(text[i]) || (text[at] == '$' && (text[i] < '0' || text[i] > '9')))
+			return false;
+	return name < end;
+}
+
 struct line_dump { /* where its parts begin and end */
 	u32 base_end, length, length_end;
 };
@@ -167,8 +178,8 @@ static bool dump_at(const char *text, u32 at, u32 end, struct line_dump *d)
 	*d = (struct line_dump){is_typed_first ? open - n : open, open + 1, close - 1};
 	if (!open || text[close - 1] != ']' || !is_dumped(text, at, d->base_end))
 		return false;
-	return is_typed_first ||
-	       (end - close == n && !memcmp(text + close, type, n) && is_length(text, d->length, d->length_end));
+	return is_typed_first || (end - close == n && !memcmp(text + close, type, n) &&
+				  (is_machine_word(text, at, open) || is_length(text, d->length, d->length_end)));
 }
 
 static bool says_more(const char *text, u32 at, bool at_return)
@@ -597,7 +608,7 @@ static void put_begin(struct line *l, struct out_text *o, const char *suffix)
 {
 	put_location(l, o, suffix);
 	put_head(l, o, "begin");
-	dp_cc_out_put(o, 0, "__call_begin(%u", l->number);
+	dp_cc_out_put(o, 0, "__call_begin%s(%u", l->uses_duration ? "" : "_untimed", l->number);
 	for (u32 i = 0; i < l->nnames; i++) {
 		dp_cc_out_put(o, l->names[i] - 1, ", ");
 		dp_cc_out_add(o, l->text + l->names[i] - 1, 1 + dp_cc_word_len(l->text + l->names[i]), l->names[i] - 1,
@@ -622,10 +633,8 @@ static void put_shown(struct line *l, struct out_text *o, const char *handler, c
 	dp_cc_out_put(o, 0, "__%s%u\")\nvoid __%s%u() { log_event(\"%s/%s%s\"); ", handler, l->number, handler,
 		      l->number, l->ev.group, l->ev.is_named ? l->ev.name : "", l->ends ? DP_CC_ENDS : "");
 	if (whole)
-		dp_cc_out_put(o, 0,
-			      "long __call = __call_end(%u); if (__call < 0) abort(); "
-			      "unsigned long __took = timestamp() - $__began; __call_done(__call); ",
-			      l->number);
+		dp_cc_out_put(o, 0, "long __call = __call_end(%u); if (__call < 0) abort(); %s__call_done(__call); ",
+			      l->number, l->uses_duration ? TOOK : "");
 	dp_cc_line_put_condition(l, o);
 	dp_cc_out_append(o, &l->body);
 	dp_cc_out_append(o, &l->tail);

@@ -372,7 +372,7 @@ struct node *dp_cc_parse_builtin(struct dpcc *c, const struct tok *name)
 	}
 	if (b->args == ARG_CALL) {
 		n->value = (u64)dp_cc_parse_constant(c);
-		if (!strcmp(b->name, "__call_begin"))
+		if (!strncmp(b->name, "__call_begin", strlen("__call_begin")))
 			dp_cc_parse_call_begin(c, n);
 		else
 			c->line = n->value;
