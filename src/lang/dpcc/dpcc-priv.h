@@ -305,6 +305,21 @@ struct dpcc {
 	u32 literal_bytes;
 };
 
+/* The instruction, for what is known of it alone: the code will not do for another one. */
+static inline u64 dp_cc_pc(struct dpcc *c)
+{
+	c->is_of_place = true;
+	return c->target.pc;
+}
+
+/* The function whose call is seen, likewise. */
+static inline u64 dp_cc_called(struct dpcc *c)
+{
+	u64 pc = dp_cc_pc(c);
+
+	return c->target.passing == PASS_RETURN ? c->target.asked : pc;
+}
+
 /* line-expr.c: the word of event lines that a name lacks two letters of, or has two too many; NULL: none. */
 
 /* ---- lex.c ---- */
@@ -484,10 +499,6 @@ const char *dp_cc_parameter_name(struct dpcc *c, u32 i);
 struct node *dp_cc_static_argument(struct dpcc *c, const struct tok *t, u32 i);
 /* The instruction is a function's first one. */
 bool dp_cc_at_entry(const struct dpcc *c);
-/* The instruction, for what is known of it alone: the code will not do for another one. */
-u64 dp_cc_pc(struct dpcc *c);
-/* The function whose call is seen, likewise. */
-u64 dp_cc_called(struct dpcc *c);
 
 /* ---- static-args.c ---- */
 struct dp_static;

@@ -11,18 +11,6 @@
 #include "lang/dpcc/syscalls.h"
 #include "symbols/variable.h"
 
-u64 dp_cc_pc(struct dpcc *c)
-{
-	c->is_of_place = true;
-	return c->target.pc;
-}
-
-u64 dp_cc_called(struct dpcc *c)
-{
-	c->is_of_place = true;
-	return c->target.passing == PASS_RETURN ? c->target.asked : c->target.pc;
-}
-
 bool dp_cc_probed_enumerator(struct dpcc *c, const char *name, s64 *value)
 {
 	if (c->target.is_call && dp_syscall_constant(name, value))
