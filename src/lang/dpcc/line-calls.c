@@ -83,6 +83,11 @@ static void add(struct set *s, u32 number)
 	s->any = true;
 }
 
+static bool is_in_set(const struct set *s, u32 number)
+{
+	return s->bits[number / 64] >> number % 64 & 1;
+}
+
 /* Whether the call's number is in the set, as an expression. */
 static void put_in(struct out_text *o, const struct line *l, const struct set *s)
 {
@@ -135,42 +140,108 @@ static void put_one(struct out_text *o, const struct dp_syscall_arg *arg, u32 i)
 	dp_cc_out_put(o, 0, "); ");
 }
 
-/* Argument i of whichever call it is: by the kinds that it has. */
-static void put_any(const struct line *l, struct out_text *o, u32 i)
+/*
+ * Of a call that is known at the hit only, a number tells how each argument is shown. It is found by halves among
+ * ranges of calls that are shown alike.
+ */
+enum { KIND_NONE, KIND_STRING, KIND_INT, KIND_LONG, KIND_ULONG, KIND_HEX, KIND_BITS = 3, KIND_MASK = 7 };
+static const char kind_letters[] = " sdlux";
+
+static u32 kinds_of(u32 number)
 {
-	static const char kinds[] = "sdlu";
-	struct set of[sizeof(kinds)] = {{.any = false}}, none = {.any = false};
-	struct dp_syscall_arg arg;
+	u32 kinds = 0;
 
-	for (u32 k = 0; k < l->ncalls; k++) {
-		int r = dp_syscall_arg(l->calls[k], i, &arg);
-		const char *at = r > 0 ? strchr(kinds, arg.kind == 'e' ? 'd' : arg.kind) : NULL;
+	for (u32 i = 0; i < DP_SYSCALL_ARGS; i++) {
+		struct dp_syscall_arg arg = {.kind = 'x'};
+		int r = dp_syscall_arg(number, i, &arg);
+		const char *at = r > 0 ? strchr(kind_letters, arg.kind == 'e' ? 'd' : arg.kind) : NULL;
+		u32 kind = !r ? KIND_NONE : at ? (u32)(at - kind_letters) : KIND_HEX;
 
-		if (at)
-			add(&of[at - kinds], l->calls[k]);
-		if (!r)
-			add(&none, l->calls[k]);
+		kinds |= kind << KIND_BITS * i;
 	}
-	arg = (struct dp_syscall_arg){.kind = 'x'};
-	dp_format(arg.name, sizeof(arg.name), "arg%u", i + 1);
-	for (u32 k = 0; kinds[k]; k++) {
-		if (!of[k].any)
-			continue;
-		dp_cc_out_put(o, 0, "if (");
-		put_in(o, l, &of[k]);
-		dp_cc_out_put(o, 0, ") ");
-		arg.kind = kinds[k];
-		put_one(o, &arg, i);
-		dp_cc_out_put(o, 0, "else ");
-	}
-	dp_cc_out_put(o, 0, "if (!");
-	put_in(o, l, &none);
-	dp_cc_out_put(o, 0, ") ");
-	arg.kind = 'x';
-	put_one(o, &arg, i);
+	return kinds;
 }
 
-static void put_arguments(const struct line *l, struct out_text *o)
+struct ranges {
+	struct {
+		u32 from, kinds;
+	} v[DP_SYSCALLS_MAX + 1];
+	u32 n;
+	bool has[DP_SYSCALL_ARGS][KIND_MASK + 1];
+};
+
+static void add_range(struct ranges *r, u32 from, u32 kinds)
+{
+	for (u32 i = 0; i < DP_SYSCALL_ARGS; i++)
+		r->has[i][kinds >> KIND_BITS * i & KIND_MASK] = true;
+	if (r->n && r->v[r->n - 1].kinds == kinds)
+		return;
+	r->v[r->n].from = r->n ? from : 0;
+	r->v[r->n++].kinds = kinds;
+}
+
+/* only: of these calls; NULL: of all that the line means. */
+static void find_ranges(const struct line *l, const struct set *only, struct ranges *r)
+{
+	bool any = !only && !strcmp(l->ev.loc.symbol, "*"); /* those without a name, too */
+	struct set meant = {.any = false};
+
+	for (u32 i = 0; i < l->ncalls; i++)
+		add(&meant, l->calls[i]);
+	*r = (struct ranges){.n = 0};
+	for (u32 number = 0; number <= DP_SYSCALLS_MAX; number++) {
+		bool has_name = number < DP_SYSCALLS_MAX && dp_syscall_name_of(number);
+
+		if (has_name ? is_in_set(only ? only : &meant, number) : any)
+			add_range(r, number, kinds_of(number));
+	}
+}
+
+static void put_range(struct out_text *o, const struct ranges *r, u32 from, u32 n)
+{
+	if (n == 1) {
+		dp_cc_out_put(o, 0, "%u", r->v[from].kinds);
+		return;
+	}
+	dp_cc_out_put(o, 0, "(__nr < %u ? ", r->v[from + n / 2].from);
+	put_range(o, r, from, n / 2);
+	dp_cc_out_put(o, 0, " : ");
+	put_range(o, r, from + n / 2, n - n / 2);
+	dp_cc_out_put(o, 0, ")");
+}
+
+/* Argument i of whichever call it is. */
+static void put_any(struct out_text *o, const struct ranges *r, u32 i)
+{
+	struct dp_syscall_arg arg = {.kind = 'x'};
+	const char *between = "";
+
+	dp_format(arg.name, sizeof(arg.name), "arg%u", i + 1);
+	for (u32 kind = KIND_STRING; kind <= KIND_HEX; kind++) {
+		if (!r->has[i][kind])
+			continue;
+		dp_cc_out_put(o, 0, "%sif ((__kinds & %u) == %u) ", between, KIND_MASK << KIND_BITS * i,
+			      kind << KIND_BITS * i);
+		arg.kind = kind_letters[kind];
+		put_one(o, &arg, i);
+		between = "else ";
+	}
+}
+
+static void put_any_arguments(const struct line *l, struct out_text *o, const struct set *only)
+{
+	struct ranges r;
+
+	find_ranges(l, only, &r);
+	dp_cc_out_put(o, 0, "unsigned __kinds = ");
+	put_range(o, &r, 0, r.n);
+	dp_cc_out_put(o, 0, "; ");
+	for (u32 i = 0; i < DP_SYSCALL_ARGS; i++)
+		put_any(o, &r, i);
+}
+
+/* only: the call is one of these; NULL: one of the line's. */
+static void put_arguments(const struct line *l, struct out_text *o, const struct set *only)
 {
 	struct dp_syscall_arg arg;
 	int r;
@@ -181,11 +252,11 @@ static void put_arguments(const struct line *l, struct out_text *o)
 		dp_cc_out_put(o, 0, "log_args(); ");
 		return;
 	}
+	if (l->ncalls > 1) {
+		put_any_arguments(l, o, only);
+		return;
+	}
 	for (u32 i = 0; i < DP_SYSCALL_ARGS; i++) {
-		if (l->ncalls > 1) {
-			put_any(l, o, i);
-			continue;
-		}
 		r = dp_syscall_arg(l->calls[0], i, &arg);
 		if (r < 0) {
 			arg = (struct dp_syscall_arg){.kind = 'x'};
@@ -225,7 +296,7 @@ static bool is_early(const struct line *l)
 }
 
 /* What the line shows, but for what is known behind the call. */
-static void put_shown(struct line *l, struct out_text *o)
+static void put_shown(struct line *l, struct out_text *o, const struct set *only)
 {
 	if (is_own(l)) {
 		dp_cc_out_append(o, &l->body);
@@ -233,7 +304,7 @@ static void put_shown(struct line *l, struct out_text *o)
 		if (l->ends)
 			dp_cc_out_put(o, 0, "log_here(); ");
 	} else {
-		put_arguments(l, o);
+		put_arguments(l, o, only);
 	}
 }
 
@@ -245,7 +316,7 @@ static void put_early(struct line *l, struct out_text *o, const struct set *s)
 	dp_cc_out_put(o, 0, "if (");
 	put_in(o, l, s);
 	dp_cc_out_put(o, 0, ") { ");
-	put_shown(l, o);
+	put_shown(l, o, s);
 	dp_cc_out_put(o, 0, "} ");
 }
 
@@ -314,7 +385,7 @@ static void put_pair(struct line *l, struct out_text *o, const char *which)
 	dp_cc_out_put(o, 0, "__call_done(__call); ");
 	if (l->condition_waits)
 		dp_cc_line_put_condition(l, o);
-	put_shown(l, o);
+	put_shown(l, o, NULL);
 	if (!is_own(l))
 		put_result(l, o);
 	dp_cc_out_put(o, 0, "}\n");
@@ -331,7 +402,7 @@ static void put_one_each(struct line *l, struct out_text *o)
 	leave_out_told(l, o, "abort()");
 	leave_out_children(l, o);
 	dp_cc_line_put_condition(l, o);
-	put_shown(l, o);
+	put_shown(l, o, NULL);
 	if (!is_own(l))
 		put_result(l, o);
 	dp_cc_out_put(o, 0, "}\n");
@@ -344,7 +415,7 @@ static void put_one_each(struct line *l, struct out_text *o)
 	if (any) {
 		put_head(l, o, "early", "");
 		dp_cc_line_put_condition(l, o);
-		put_shown(l, o);
+		put_shown(l, o, NULL);
 		dp_cc_out_put(o, 0, "}\n");
 	}
 	l->knows_call = false;
