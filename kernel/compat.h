@@ -25,6 +25,7 @@
 
 #ifndef __ASSEMBLER__
 
+#include <linux/bpf.h>
 #include <linux/bug.h>
 #include <linux/file.h>
 #include <linux/ftrace.h>
@@ -60,6 +61,16 @@ static __always_inline unsigned long *dp_k_ss(struct pt_regs *regs)
 {
 	return (unsigned long *)((char *)regs + offsetof(struct pt_regs, ss));
 }
+
+#ifndef DP_HAVE_BPF_KSYM /* no code that is made at run time has a name */
+struct bpf_ksym {
+	unsigned long start, end;
+	char name[KSYM_NAME_LEN];
+	struct list_head lnode;
+};
+void bpf_ksym_add(struct bpf_ksym *ksym);
+void bpf_ksym_del(struct bpf_ksym *ksym);
+#endif
 
 /* Work that belongs to no processor. */
 #ifdef DP_HAVE_DFL_WQ

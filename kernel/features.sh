@@ -62,6 +62,7 @@ probe FD_FILE linux/file.h 'struct file *f(struct fd fd) { return fd_file(fd); }
 probe PCPU_HOT asm/current.h 'int *f(void) { return &this_cpu_ptr(&pcpu_hot)->preempt_count; }'
 probe_assembly NOENDBR "linux/objtool.h asm/unwind_hints.h" 'f:	ANNOTATE_NOENDBR'
 probe ALTERNATIVES_RESERVED asm/alternative.h 'int f(void) { return alternatives_text_reserved(0, 0); }'
+probe BPF_KSYM linux/bpf.h 'void f(struct bpf_ksym *k) { bpf_ksym_add(k); bpf_ksym_del(k); }'
 probe RDMSRQ asm/msr.h 'u64 f(void) { u64 v; rdmsrq(0x10, v); return v; }'
 probe TASK_FPU "linux/sched.h asm/fpu/api.h asm/fpu/types.h asm/processor.h" 'void *f(struct task_struct *t)
 	{ return x86_task_fpu(t)->fpstate; }'

@@ -55,6 +55,8 @@ static const struct {
     SYMBOL(kallsyms_on_each_symbol, each_symbol, false),
     SYMBOL(copy_to_kernel_nofault, copy_to_kernel, false),
     SYMBOL(stack_trace_save_regs, save_trace, false),
+    SYMBOL(bpf_ksym_add, ksym_add, false),
+    SYMBOL(bpf_ksym_del, ksym_del, false),
     SYMBOL(kgdb_handle_exception, kgdb_enter, false),
     SYMBOL(kgdb_connected, kgdb_connected, false),
     SYMBOL(dbg_kdb_mode, kdb_mode, false),

@@ -120,6 +120,8 @@ struct dp_symbols {
 	typeof(kallsyms_on_each_symbol) *each_symbol;
 	typeof(copy_to_kernel_nofault) *copy_to_kernel;
 	typeof(stack_trace_save_regs) *save_trace;
+	typeof(bpf_ksym_add) *ksym_add; /* this and the next: NULL where the kernel has no compiler of BPF */
+	typeof(bpf_ksym_del) *ksym_del;
 	/* In no header for modules: */
 	unsigned long (*recover)(u8 *buf, unsigned long addr); /* an instruction under a kprobe */
 	struct mutex *klp_mutex;                               /* of the next */
@@ -224,7 +226,7 @@ u64 dp_k_return_behind(u64 landing, u64 task, u64 at);
 /* unwind.c */
 void dp_k_unwind_begin(void); /* around registering return probes */
 void dp_k_unwind_end(void);
-void dp_k_unwind_look(bool end);
+void dp_k_unwind_look(bool last);
 bool dp_k_unwind_is_own(const struct dp_kprobe *kp);
 int dp_k_unwind_pre(struct dp_kprobe *kp, struct pt_regs *regs);
 

@@ -54,6 +54,11 @@ work() {
 	done >/dev/null 2>&1
 }
 
+# What the kernel has printed of the stack below calls whose return is probed, but for what it is not sure of.
+printed_trace() {
+	sed -n 's/^\[[ 0-9.]*\] *\(\[ *[TC][0-9]*\] *\)\?\(traced_[a-z]*\)[.a-z]*+0x.*/\2/p' /tmp/log | tr '\n' ' '
+}
+
 conformance() {
 	insmod dprobes.ko 2>/dev/null
 	say $((!$?)) "without the address of kallsyms_lookup_name it does not load"
@@ -64,6 +69,8 @@ conformance() {
 	run rules
 	run kprobes
 	run returns
+	[ "$(printed_trace)" = "traced_leaf traced_middle traced_outer " ]
+	say $? "a stack that the kernel prints has the callers of functions whose return is probed: $(printed_trace)"
 	run ftrace
 	run hooks
 	run watch
