@@ -56,5 +56,7 @@ timeout -k 5 "$limit" ${QEMU:-qemu-system-x86_64} ${ACCEL:--accel tcg,thread=sin
 	-no-reboot ${QEMU_ARGS:-} -kernel "$kernel/vmlinuz" -initrd "$work/initrd" \
 	-append "console=ttyS0 quiet no_timer_check panic=-1 oops=panic softlockup_panic=1 ${APPEND:-}" \
 	</dev/null 2>&1 | tr -d '\r' | tee "$work/log" || :
+times >"$work/times" # the emulator's, in its second line
+sed -n '2s/^/guest-times: /p' "$work/times"
 status=$(sed -n 's/^guest-exit:\([0-9]*\)$/\1/p' "$work/log" | tail -n 1)
 exit "${status:-99}"

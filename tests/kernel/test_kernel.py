@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """The kernel host: builds the module for stock Debian kernels, boots them in an emulator, and runs the
-groups of guest.sh there, one boot for each, as many at a time as there are processors (an emulator uses one), two
-at most. What is missing (emulator, packages) is one named skip.
+groups of guest.sh there, one boot for each, two at a time for each processor (they wait most of the time), four at
+most. What is missing (emulator, packages) is one named skip.
 DP_KERNEL_FLAVOURS: names of get.sh (cloud-amd64, amd64, bullseye, trixie, ...), debug (debug-kernel.sh), or several
-with commas, each with all groups; "all": cloud-amd64 with all groups and the others with a few. Without it
-cloud-amd64 with all groups and one of the others, another every day, with a few. DP_ONLY: one group.
-DP_TORTURE_SECONDS: so much longer is the group torture."""
+with commas; "all": cloud-amd64 and all of OTHERS; each with all groups. Without it cloud-amd64 with all groups, and
+one of the others with a few: another kernel every day, and other groups each time that its turn comes. DP_ONLY: one
+group. DP_TORTURE_SECONDS: so much longer is the group torture."""
 import datetime
 import glob
 import lzma
@@ -57,12 +57,11 @@ GROUPS = [
     ("ftracetest", 600, {}),
     ("bench", 240, ICOUNT),
 ]
-# The other kernels, and what runs on them when they are not asked for by name.
-OTHERS = {"amd64": ("conformance", "refusals", "ktrace"), "bullseye": ("conformance", "starts"),
-          "trixie": ("conformance", "refusals", "patches", "starts"),
-          "trixie-backports": ("conformance", "command", "events")}
-LEFT_OUT = [("debug", "bench"), ("debug", "ftracetest"), ("amd64", "ftracetest"),
-            ("cloud-amd64", "debugger"), ("amd64", "debugger")]
+# The other kernels. On a day: conformance, and so many groups more.
+OTHERS = ("amd64", "bullseye", "trixie", "trixie-backports")
+EACH_DAY = 2
+LEFT_OUT = [("debug", "bench"), ("debug", "ftracetest"), ("amd64", "ftracetest")]
+NEEDS_DEBUGGER = ("debugger",)  # Debian's kernels have none
 # What the guest's serial console must show.
 SHOWN = {
     "krpn": [("log target CONSOLE shows on the console", r"\[ *[\d.]+\] dprobes\(7,0\) name=id$"),
@@ -168,15 +167,32 @@ def emulator(flavour):
     return {"QEMU": "%s/bin/qemu-system-x86_64 -L %s/share/qemu -L %s/share/seabios" % (top, top, top)}, None
 
 
+def groups_of(flavour):
+    return [name for name, _, _ in GROUPS
+            if (flavour, name) not in LEFT_OUT and (flavour == "debug" or name not in NEEDS_DEBUGGER)]
+
+
+def of_day(day):
+    """The other kernel of a day, and its groups: after some weeks each kernel has had all of its groups."""
+    other = OTHERS[day % len(OTHERS)]
+    rest = [name for name in groups_of(other) if name != "conformance"]
+    first = day // len(OTHERS) * EACH_DAY
+    return other, ["conformance"] + [rest[(first + i) % len(rest)] for i in range(EACH_DAY)]
+
+
 def asked_for():
-    """Kernels, each with its groups; no groups: all."""
+    """Kernels, each with its groups."""
     asked = os.environ.get("DP_KERNEL_FLAVOURS")
-    if asked == "all":
-        return {"cloud-amd64": (), **OTHERS}
     if asked:
-        return {name: () for name in asked.split(",")}
-    other = sorted(OTHERS)[datetime.date.today().toordinal() % len(OTHERS)]
-    return {"cloud-amd64": (), other: OTHERS[other]}
+        names = ("cloud-amd64", *OTHERS) if asked == "all" else asked.split(",")
+        return {name: groups_of(name) for name in names}
+    return {"cloud-amd64": groups_of("cloud-amd64"), **dict([of_day(datetime.date.today().toordinal())])}
+
+
+def look_at_days():
+    days = [of_day(day) for day in range(6 * 7)]
+    left = [(o, set(groups_of(o)).difference(*(groups for other, groups in days if other == o))) for o in OTHERS]
+    report(not any(groups for _, groups in left), "in six weeks each kernel has had all of its groups", map(str, left))
 
 
 def ended_by(lines, late):
@@ -195,6 +211,12 @@ def end_of(lines, out, group):
     return ["all of it: " + kept] + lines[max(first - 5, 0):][:150]
 
 
+def used(lines):
+    """Seconds of a processor that a guest has taken, as run.sh tells them."""
+    told = next((line for line in lines if line.startswith("guest-times: ")), "")
+    return sum(60 * int(m) + float(s) for m, s in re.findall(r"(\d+)m([\d.]+)s", told))
+
+
 def tell(flavour, out, group, lines, seconds, limit):
     """Report what a guest's console says of its tests."""
     done = False
@@ -203,7 +225,7 @@ def tell(flavour, out, group, lines, seconds, limit):
         if m:
             report(not m.group(1), "%s: %s: %s" % (flavour, group, m.group(2)))
         elif line.startswith(("tap: # figure:", "tap: # log:")):
-            print(line[5:], flush=True)
+            print(line[5:].replace("figure: kernel", "figure: kernel " + flavour), flush=True)
         elif line == "tap: done":
             done = True
     for name, pattern in SHOWN.get(group, ()):
@@ -211,7 +233,7 @@ def tell(flavour, out, group, lines, seconds, limit):
     why = "" if done else " (%s)" % ended_by(lines, seconds >= limit)
     report(done, "%s: %s: the guest came to its end%s" % (flavour, group, why),
            () if done else end_of(lines, out, group))
-    print("# %s: %s: %.1f s" % (flavour, group, seconds), flush=True)
+    print("# %s: %s: %.1f s, %.1f s of a processor" % (flavour, group, seconds, used(lines)), flush=True)
 
 
 def boot(flavour, kernel, out, group, limit, env, more=()):
@@ -269,22 +291,31 @@ def boot_ftracetest(flavour, kernel, out, group, limit, env):
                        lambda good, name, why=(): report(good, "%s: %s: %s" % (flavour, group, name), why))
 
 
+def boots_of(flavour, groups):
+    """Builds the modules for a kernel: what is to be called for each group, those that take longest first."""
+    kernel, out, why = build(flavour)
+    qemu, lacks = emulator(flavour) if kernel else ({}, None)
+    if why or lacks:
+        skip("%s: all tests" % flavour, why or lacks)
+    if not kernel or lacks:
+        return []
+    return [(boot_ftracetest if group == "ftracetest" else boot, flavour, kernel, out, group, limit, {**qemu, **env})
+            for group, limit, env in sorted(GROUPS, key=lambda g: -g[1]) if group in groups]
+
+
 def main():
     missing = [p for p in ("qemu-system-x86_64", "busybox", "cpio") if not shutil.which(p)]
     only = os.environ.get("DP_ONLY", "")
-    boots = []
-    for flavour, groups in asked_for().items():
-        kernel, out, why = (None, None, "%s is not installed" % missing[0]) if missing else build(flavour)
-        qemu, lacks = emulator(flavour) if kernel else ({}, None)
-        if why or lacks:
-            skip("%s: all tests" % flavour, why or lacks)
-        for group, limit, env in GROUPS if kernel and not lacks else ():
-            if only in group and group in (groups or [group]) and (flavour, group) not in LEFT_OUT:
-                boots.append((boot_ftracetest if group == "ftracetest" else boot, flavour, kernel, out,
-                              group, limit, {**qemu, **env}))
-    boots.sort(key=lambda b: -b[5])  # the longest first
-    with ThreadPoolExecutor(min(os.cpu_count(), 2)) as pool:
-        for end in [pool.submit(*b) for b in boots]:
+    if not only:
+        look_at_days()
+    if missing:
+        skip("all kernels", "%s is not installed" % missing[0])
+    with ThreadPoolExecutor(min(2 * os.cpu_count(), 4)) as pool:
+        ends = []
+        for flavour, groups in {} if missing else asked_for().items():
+            # Guests of the kernel before run meanwhile.
+            ends += [pool.submit(*b) for b in boots_of(flavour, [name for name in groups if only in name])]
+        for end in ends:
             end.result()
     print("1..%d" % count)
     sys.exit(1 if failed else 0)
