@@ -175,9 +175,76 @@ places() {
 	echo >$theirs/kprobe_events
 } 2>/dev/null
 
+# The stacks, each in a line, that the kernel's own unwinder finds below vfs_read().
+stacks_below() {
+	echo 1 >$theirs/tracing_on
+	echo >$theirs/trace
+	head -c 9 /proc/version >/dev/null
+	echo 0 >$theirs/tracing_on # who reads the trace calls vfs_read(), too
+	awk '/<stack trace>/ { print "" } / => / { printf "%s ", $2 }' $theirs/trace | grep vfs_read | sort -u
+}
+
+# $1, $2: those who change the return address of vfs_read(), in the order in which they come.
+stacks_beside() {
+	$1 && $2
+	stacks=$(stacks_below)
+	grep -q ' b: ' $ours/trace && [ "$stacks" = "$alone" ]
+	say $? "stacks below: $1, then $2"
+	$2 off
+	$1 off
+}
+
+nobody() { :; }
+
+return_of_ours() {
+	if [ "$1" = off ]; then
+		echo 0 >$ours/events/kprobes/b/enable
+		echo >$ours/kprobe_events
+	else
+		echo 'r:b vfs_read' >$ours/kprobe_events && echo 1 >$ours/events/kprobes/b/enable
+	fi
+}
+
+return_of_theirs() {
+	if [ "$1" = off ]; then
+		echo 0 >$theirs/events/kprobes/r/enable
+		echo '-:r' >>$theirs/kprobe_events
+	else
+		echo 'r:r vfs_read' >>$theirs/kprobe_events && echo 1 >$theirs/events/kprobes/r/enable
+	fi
+}
+
+graph() {
+	if [ "$1" = off ]; then
+		echo nop >$theirs/current_tracer
+		echo >$theirs/set_ftrace_filter
+	else
+		echo vfs_read >$theirs/set_ftrace_filter && echo function_graph >$theirs/current_tracer
+	fi
+}
+
+stacks() {
+	echo 'p:s security_file_permission' >$theirs/kprobe_events && echo stacktrace >$theirs/events/kprobes/s/trigger &&
+		echo 1 >$theirs/events/kprobes/s/enable
+	for other in nobody graph return_of_theirs; do # the last ends the traces of older kernels
+		$other
+		alone=$(stacks_below)
+		$other off
+		[ -n "$alone" ] && { [ $other = return_of_theirs ] || echo "$alone" | grep -q do_syscall_64; }
+		say $? "stacks below vfs_read() with $other alone: $(echo "$alone" | head -n 1)"
+		stacks_beside $other return_of_ours
+		stacks_beside return_of_ours $other
+	done
+	echo 1 >$theirs/tracing_on
+	echo 0 >$theirs/events/kprobes/s/enable
+	echo '!stacktrace' >$theirs/events/kprobes/s/trigger
+	echo >$theirs/kprobe_events
+}
+
 neighbours() {
 	load
 	run neighbours
+	stacks
 	places=$(places vfs_read)
 	[ "$(echo "$places" | grep -c .)" = 5 ]
 	say $? "instructions of vfs_read: $(echo $places)"
