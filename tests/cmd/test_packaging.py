@@ -46,6 +46,14 @@ def maintainer():
 
 
 @tap.test
+def python_module():
+    """every file of the Python module is installed"""
+    named = re.findall(r"'dprobes/([\w.]+)'", tap.text_of(os.path.join(ROOT, "python", "meson.build")))
+    there = os.listdir(os.path.join(ROOT, "python", "dprobes"))
+    assert set(named) == {name for name in there if not name.startswith("__pycache__")}, (named, there)
+
+
+@tap.test
 def tarball():
     """a tarball packed from an unpacked tarball is the same again"""
     with tempfile.TemporaryDirectory() as work:
