@@ -31,6 +31,7 @@ def run_all(section):
     if not os.path.exists(shop):
         subprocess.run([gcc, "-O2", "-g", "-o", shop, os.path.join(HERE, "shop.c")], check=True)
     p = start([shop, "100000000"], stdout=subprocess.DEVNULL, cwd=tempfile.tempdir)
+    shell = start(["/bin/bash", "-c", "read"], stdin=subprocess.PIPE)  # a command of the page is about all of them
     env = dict(os.environ, PATH=tempfile.tempdir + ":" + os.environ["PATH"])
     script = os.path.join(tempfile.tempdir, "FILE.dpc")
     with open(script, "w") as f:
@@ -51,6 +52,7 @@ def run_all(section):
     assert not bad, "\n".join("%s: %s\n%s" % b for b in bad)
     assert done > 3 and p.poll() is None and not code_differs(p.pid)
     stop(p)
+    stop(shell)
 
 
 for name in ("bpftrace", "perf", "strace", "ltrace", "uftrace", "gdb"):
