@@ -53,6 +53,7 @@ bool dp_cmd_lines_wait(const struct event_lines *e, const struct line_target *t)
 	struct line_program *p = calloc(1, sizeof(*p));
 	struct dp_error err = {0};
 	struct line_finder f;
+	const char *mapped = ""; /* lines of one module mostly follow one another: the first is looked at */
 	bool waits = false;
 
 	if (!p || t->all || (!t->npids && !t->command) || !dp_cmd_finder_open(&f, t, t->npids ? t->pids[0] : 0, &err)) {
@@ -62,8 +63,12 @@ bool dp_cmd_lines_wait(const struct event_lines *e, const struct line_target *t)
 	for (u32 i = 0; i < e->n && !waits; i++) {
 		const struct dp_location *loc = e->v[i].parsed ? &dp_event_of_line(e->v[i].parsed)->loc : NULL;
 
-		waits = loc && loc->module[0] && !e->v[i].optional && !is_mapped(&f, t, loc) &&
-			dp_cmd_find_later(&f, loc->module, p, &err);
+		if (!loc || !loc->module[0] || e->v[i].optional || !strcmp(loc->module, mapped))
+			continue;
+		if (is_mapped(&f, t, loc))
+			mapped = loc->module;
+		else
+			waits = dp_cmd_find_later(&f, loc->module, p, &err);
 	}
 	dp_cmd_finder_close(&f);
 	free(p);
