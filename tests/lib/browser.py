@@ -13,7 +13,7 @@ from tap import Skip, need, start
 class Browser:
     """One page. Whatever it asks of a network, and what it reports as an error, is kept."""
 
-    def __init__(self, dark=False, width=1280, height=800):
+    def __init__(self, dark=False, width=1280, height=800, flags=()):
         path = need("chromium")[0]
         to_browser, self.out = os.pipe()
         self.into, from_browser = os.pipe()
@@ -28,7 +28,7 @@ class Browser:
         self.process = start([path, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                               "--no-first-run", "--disable-extensions", "--disable-background-networking",
                               "--disable-component-update", "--remote-debugging-pipe", "--user-data-dir=" + home,
-                              "--window-size=%d,%d" % (width, height), "about:blank"], pass_fds=(3, 4),
+                              "--window-size=%d,%d" % (width, height), *flags, "about:blank"], pass_fds=(3, 4),
                              preexec_fn=descriptors, env=dict(os.environ, HOME=home))
         os.close(to_browser)
         os.close(from_browser)

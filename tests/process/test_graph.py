@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """dprobes graph and the formats that show calls, against a build of the same program that tells of its own calls, and
 read back by other programs."""
+import base64
 import collections
 import json
 import os
@@ -10,6 +11,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from browser import Browser  # noqa: E402
 from tap import *  # noqa: E402,F403
 
 TREE, TELLS = target("tree"), target("tree-tells")
@@ -137,6 +139,38 @@ def read_back():
     assert text.count("type: SLICE_BEGIN") == text.count("type: SLICE_END") == kinds["B"]
     text = subprocess.run(["babeltrace2", made("ctf")], stdout=subprocess.PIPE, text=True, check=True).stdout
     assert len(text.splitlines()) == 2 * kinds["B"] and 'dp_where = "<-leaf+0x0"' in text
+
+
+def viewer():
+    """The page of speedscope, where npm has installed it, for all or below $SPEEDSCOPE."""
+    need("npm")
+    root = subprocess.run(["npm", "root", "-g"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    where = os.environ.get("SPEEDSCOPE") or os.path.join(root, "speedscope")
+    page = os.path.join(where, "dist", "release", "index.html")
+    if not os.path.exists(page):
+        raise Skip("npm has not installed speedscope")
+    return page
+
+
+@test
+def viewed():
+    """the viewer of speedscope opens a file of that format, and shows each function with its calls' times"""
+    page, made = viewer(), os.path.join(tempfile.tempdir, "calls.json")
+    dprobes("graph", "--format", "speedscope", "-o", made, "leaf", "deeper", "--", TREE, check=0)
+    with open(made, "rb") as f, open(made + ".js", "w") as js:  # as its own command hands a file over
+        js.write("speedscope.loadFileFromBase64('calls.json', '%s')" % base64.b64encode(f.read()).decode())
+    b = Browser(flags=["--allow-file-access-from-files", "--enable-unsafe-swiftshader"])
+    b.open(page + "#localProfilePath=" + made + ".js", "document.title.startsWith('tree')")
+    b.until("document.querySelector('canvas') !== null")
+    b.key("3")  # the table of functions
+    b.until("document.querySelectorAll('tr').length > 2", 15)
+    rows = b.eval("[...document.querySelectorAll('tr')].map(r => r.innerText)")
+    found = [re.match(r"\S+ \((\d+)%\)\s+\S+ \((\d+)%\)\s+(\w+)$", r) for r in rows]
+    times = {m[3]: (int(m[1]), int(m[2])) for m in found if m}
+    assert set(times) == {"leaf", "deeper"} and times["leaf"][0] == times["leaf"][1] < times["deeper"][0], rows
+    assert 98 <= times["leaf"][1] + times["deeper"][1] <= 102, rows  # percents of all time, in themselves
+    b.screenshot(made + ".png")
+    assert os.path.getsize(made + ".png") > 10000 and not b.errors, b.errors
 
 
 run()
