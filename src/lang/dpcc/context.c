@@ -166,7 +166,15 @@ static struct node *named(struct dpcc *c, struct node *value, struct type *names
 	return n;
 }
 
-/* $nr, $call, $argN of the call; $ret, $retval, $error behind it. The kernel keeps the registers of the arguments. */
+/* Also behind the call: the kernel keeps the registers. */
+static struct node *call_argument(struct dpcc *c, const struct tok *t, const char *name, u64 i)
+{
+	if (i >= 1 && i <= DP_SYSCALL_ARGS)
+		return probe_value(c, t, name, dp_cc_format(c, "push r,%s;", dp_name_of_call_arg((u32)i - 1)));
+	dp_cc_fail(c, t, E_EVENT_ARGN, "a system call has at most %d arguments", DP_SYSCALL_ARGS);
+}
+
+/* $nr, $call, $argN of the call; $ret, $retval, $error behind it. */
 static struct node *call_word(struct dpcc *c, const struct tok *t, const char *name)
 {
 	struct node *n = NULL;
@@ -176,9 +184,7 @@ static struct node *call_word(struct dpcc *c, const struct tok *t, const char *n
 		n = dp_cc_node_new(c, N_NUM, t);
 		n->value = c->target.call;
 	} else if (numbered(name, "arg", &i)) {
-		if (!i || i > DP_SYSCALL_ARGS)
-			dp_cc_fail(c, t, E_EVENT_ARGN, "a system call has at most %d arguments", DP_SYSCALL_ARGS);
-		n = probe_value(c, t, name, dp_cc_format(c, "push r,%s;", dp_name_of_call_arg((u32)i - 1)));
+		n = call_argument(c, t, name, i);
 	} else if (!strcmp(name, "nr") && !c->target.is_return) {
 		n = probe_value(c, t, name, "push r," DP_NAME_CALL ";sx32;");
 	} else if ((!strcmp(name, "ret") || !strcmp(name, "retval")) && c->target.is_return) {
