@@ -58,6 +58,19 @@ static const struct {
 #include "program/opcodes.def"
 };
 
+enum {
+#define DP_OPCODE(number, id, ...) PLACE_##id,
+#define DP_OPCODE2 DP_OPCODE
+#include "program/opcodes.def"
+};
+
+/* Of each opcode in opcodes, from 1; 0: there is none. */
+static const u16 places[2][256] = {
+#define DP_OPCODE(number, id, ...) [0][number] = PLACE_##id + 1,
+#define DP_OPCODE2(number, id, ...) [1][number] = PLACE_##id + 1,
+#include "program/opcodes.def"
+};
+
 static const struct {
 	u8 size; /* bytes; of a TEXT without its bytes */
 	bool is_signed;
@@ -98,10 +111,12 @@ const struct dp_cpustate *dp_cpustate_find(const char *name, size_t len)
 
 const struct dp_opcode_info *dp_opcode_info(u32 opcode)
 {
-	for (u32 i = 0; i < DP_ARRAY_SIZE(opcodes); i++)
-		if (opcodes[i].opcode == opcode)
-			return &opcodes[i].info;
-	return NULL;
+	u32 page = opcode >> 8, place;
+
+	if (page && page != DP_PREFIX)
+		return NULL;
+	place = places[page != 0][opcode & 0xff];
+	return place ? &opcodes[place - 1].info : NULL;
 }
 
 u32 dp_opcode_noperands(const struct dp_opcode_info *info)

@@ -660,8 +660,9 @@ static void calls_place(struct unit *u, const struct place_def *d, const struct 
 	if (!calls->n && !calls->which)
 		dp_cc_fail(c, where, E_CALLS_NONE, "%.80s", c->mod ? dp_module_base(c->mod) : "the kernel");
 	if (calls->left_out && is_return && calls->which != '=')
-		dp_cc_unit_note(u, "%s: %u instructions that call the system cannot be probed", dp_module_base(c->mod),
-				calls->left_out);
+		dp_cc_unit_note(u, "%s: %u instruction%s that call%s the system cannot be probed",
+				dp_module_base(c->mod), calls->left_out, calls->left_out == 1 ? "" : "s",
+				calls->left_out == 1 ? "s" : "");
 	for (u32 i = 0; i < calls->n; i++)
 		if (is_first(calls, i))
 			same_calls(u, d, calls, calls->v[i].number, is_return);

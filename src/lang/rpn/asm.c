@@ -161,14 +161,16 @@ static const char *behind_comma(const char *p)
  * ~0: none. */
 static u32 find_opcode(const char *p, const char **rest, bool *named)
 {
+	struct rpn_token word = dp_rpn_token(p);
 	u32 i = 0, opcode, best = ~0u;
 	size_t best_len = 0;
 	const char *end;
 
-	while (dp_opcode_next(&i, &opcode)) {
+	while (word.kind == RPN_WORD && dp_opcode_next(&i, &opcode)) {
 		const struct dp_opcode_info *info = dp_opcode_info(opcode);
 
-		if (info->rule == DP_RULE_BEGIN || !begins(p, info->text, &end))
+		if (info->rule == DP_RULE_BEGIN || strncmp(info->text, word.at, word.len) ||
+		    !begins(p, info->text, &end))
 			continue;
 		*named = true;
 		end = behind_comma(end);
