@@ -502,6 +502,14 @@ const char *dp_process_image_name(const struct dp_process *p, const struct dp_im
 	return img->is_exe && *p->called ? p->called : dp_module_base(img->mod);
 }
 
+/* redis, of redis-server */
+static bool begins_as(const char *called, const char *name)
+{
+	size_t n = strlen(name);
+
+	return n && !strncmp(called, name, n) && called[n] == '-';
+}
+
 static bool name_matches(const struct dp_process *p, const struct dp_image *img, const char *name, int how)
 {
 	const char *soname;
@@ -518,8 +526,10 @@ static bool name_matches(const struct dp_process *p, const struct dp_image *img,
 		return soname && !strcmp(soname, name);
 	case 4:
 		return short_name(dp_module_base(img->mod), name);
-	default:
+	case 5:
 		return img->is_exe && !strcmp(name, "main");
+	default:
+		return img->is_exe && begins_as(dp_process_image_name(p, img), name);
 	}
 }
 
@@ -538,13 +548,13 @@ struct dp_image *dp_process_image(struct dp_process *p, const char *name, struct
 	struct dp_near near = {0};
 	char text[sizeof(err->hint) - 16];
 
-	for (int how = 0; how < 6; how++)
+	for (int how = 0; how <= 6; how++)
 		for (size_t i = 0; i < p->nimages; i++)
 			if (name_matches(p, &p->images[i], name, how))
 				return &p->images[i];
 	dp_fail(err, E_MOD_NONE, "%s in process %d", name, (int)p->pid);
 	for (size_t i = 0; i < p->nimages; i++)
-		dp_near_try(&near, name, dp_module_base(p->images[i].mod));
+		dp_near_try(&near, name, dp_process_image_name(p, &p->images[i]));
 	dp_near_text(&near, text, sizeof(text));
 	if (*text)
 		dp_error_hint(err, "did you mean %s?", text);

@@ -193,7 +193,8 @@ def short_lives():
 
 @test
 def started_by_a_link():
-    """a program that was started by a link goes by the link's name in lists; places accept both names"""
+    """a program that was started by a link goes by the link's name in lists and suggestions; places accept both names,
+    and what is in front of a `-`"""
     link = os.path.join(tempfile.tempdir, "called")
     os.symlink(target("simple"), link)
     p = ready([link, "1"])
@@ -203,6 +204,15 @@ def started_by_a_link():
         assert re.search(r" %s:work$" % name, dprobes("funcs", "-p", p.pid, name + ":work", check=0).stdout, re.M)
         r = dprobes("trace", "--json", "--duration", "0.3", "-p", p.pid, "p %s:work" % name, check=0)
         assert {e["task"] for e in json_lines(r.stdout)} == {"called"}, r.stderr
+    assert stop(p) == 0
+    os.symlink(target("simple"), link + "-server")
+    p = ready([link + "-server", "1"])
+    for line in "p called:work", "p called:work count":
+        said = dprobes("trace", "--duration", "0.3", "-p", p.pid, line, check=0).stderr
+        assert re.search(r"^work +jump +[1-9]", said, re.M), said
+    for line in "p called-servr:work", "p called-servr:work count":
+        said = dprobes("trace", "-p", p.pid, line, check=1).stderr
+        assert "did you mean called-server?" in said, said
     assert stop(p) == 0
     strip, = need("strip")
     subprocess.run([strip, "-o", link + "-file", target("brief")], check=True)

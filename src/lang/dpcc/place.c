@@ -426,7 +426,7 @@ static void kernel_place(struct unit *u, const struct place_def *d, const struct
 			dp_cc_fail(&u->c, where, E_SYM_NONE, "no function matches %s", name);
 		if (n == PLACES_MAX) /* and there may be more */
 			dp_cc_fail(&u->c, where, E_PROG_LIMIT, "%s matches more than %u functions", name, n);
-		dp_cc_unit_note(u, "%s matches %u functions", name, n);
+		dp_cc_unit_note(u, "%s matches %u function%s", name, n, n == 1 ? "" : "s");
 	}
 	for (u32 i = 0; i < n; i++) {
 		struct target target = {.pc = offset, .is_return = is_return, .func = names[i]};
@@ -493,7 +493,7 @@ static void tell_matches(struct unit *u, const struct tok *where, const char *na
 	u32 left_out = all - found;
 
 	if (!left_out)
-		dp_cc_unit_note(u, "%s matches %u functions", name, all);
+		dp_cc_unit_note(u, "%s matches %u function%s", name, all, all == 1 ? "" : "s");
 	else if (found)
 		dp_cc_unit_note(u, "%s matches %u functions; %u of them %s left out: no room for a jump", name, all,
 				left_out, left_out == 1 ? "is" : "are");
