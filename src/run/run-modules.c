@@ -317,7 +317,9 @@ static void tell_inserted(const struct dp_run *run, const struct run_module *m, 
 		tell_text(run, m, n, waits, to->out);
 }
 
-/* No process has it: what can be judged is its file. One that is not here may be in another namespace, or come later. */
+/*
+ * No process has it: what can be judged is its file. One that is not here may be in another namespace, or come later.
+ */
 static int check_unseen(const struct run_module *m, const struct telling *to, struct dp_error *err)
 {
 	int fd = open_file(m), r = 0;
