@@ -72,13 +72,23 @@ u64 dp_process_started(pid_t pid)
 	return p ? strtoull(p, NULL, 10) : 0;
 }
 
-/* One that was killed but not waited for has its start time still. (Its executable is not for other users to see.) */
+/*
+ * One that was killed has its start time still, but no memory: that goes first, before its files are closed and its
+ * locks end. (It is seen by its size, as an executable is not for other users to see.)
+ */
 bool dp_process_lives(pid_t pid, u64 started)
 {
-	unsigned int flags;
-	char state;
+	char path[64], size = '0';
+	int fd;
 
-	return read_stat(pid, &state, &flags) && state != 'Z' && state != 'X' && dp_process_started(pid) == started;
+	dp_format(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	if (read(fd, &size, 1) != 1)
+		size = '0';
+	close(fd);
+	return size != '0' && dp_process_started(pid) == started;
 }
 
 static char boot_id[40];
