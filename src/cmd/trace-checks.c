@@ -61,7 +61,7 @@ int dp_cmd_trace_check_compiled(const struct trace *t)
 		bool given;
 		const char *option, *reason;
 	} table[] = {
-	    {t->keep_if, "--keep-if", "leave out names, tables and bodies"},
+	    {t->keep_if, "--keep-if", "leave out names, tables, bodies and lines of the kernel"},
 	    {t->opt.interpret, "--interpret", "leave it out"},
 	    {t->opt.pages, "--pages", "leave it out"},
 	    {t->opt.skip_refused, "--skip-refused", "leave it out"},
@@ -71,7 +71,8 @@ int dp_cmd_trace_check_compiled(const struct trace *t)
 		if (table[i].given)
 			return dp_ui_fail(
 			    E_CMD_EXTRA, table[i].reason,
-			    "%s cannot be used with lines that have names, tables or a body: such lines are programs",
+			    "%s cannot be used with lines that have names, tables or a body, or that stand beside "
+			    "lines of the kernel: such lines are programs",
 			    table[i].option);
 	if (t->until && dp_cc_line_is_body(t->until))
 		return dp_ui_fail(E_CMD_VALUE, "use --duration, or `end_trace()` in a timer's body",
@@ -83,8 +84,10 @@ int dp_cmd_trace_check_compiled(const struct trace *t)
 				  "name registers and types, as in `p f n=%di:s32`, or show them by dprobes trace",
 				  "a recording cannot hold lines that have names, tables or a body");
 	if (!dp_format_of_events(t->format) && !dp_format_is_whole(t->format))
-		return dp_ui_fail(E_CMD_VALUE, "use text, json, csv, journald, html, otlp or pprof",
-				  "--format %s cannot show lines that have names, tables or a body",
-				  dp_format_name(t->format));
+		return dp_ui_fail(
+		    E_CMD_VALUE, "use text, json, csv, journald, html, otlp or pprof",
+		    "--format %s cannot show lines that have names, tables or a body, or that stand beside lines "
+		    "of the kernel",
+		    dp_format_name(t->format));
 	return CMD_OK;
 }
