@@ -25,7 +25,11 @@ for dir in kernel src include examples/kernel tests/kernel tests/conform; do
 		done
 done
 symbols=
-[ "$what" = kernel ] || symbols="KBUILD_EXTRA_SYMBOLS=$out/kernel/Module.symvers"
+if [ "$what" != kernel ]; then
+	symbols="KBUILD_EXTRA_SYMBOLS=$out/kernel/Module.symvers"
+	# Kbuild does not see that modules were built against other versions of these symbols.
+	[ ! "$out/kernel/Module.symvers" -nt "$out/$what/.built" ] || rm -f "$out/$what/Module.symvers"
+fi
 # shellcheck disable=SC2086 # one word or none
 make -s -C "$headers" M="$out/$what" $symbols modules 2>"$out/log" >&2 || {
 	cat "$out/log" >&2
