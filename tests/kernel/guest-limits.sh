@@ -224,8 +224,8 @@ graph() {
 }
 
 stacks() {
-	echo 'p:s security_file_permission' >$theirs/kprobe_events && echo stacktrace >$theirs/events/kprobes/s/trigger &&
-		echo 1 >$theirs/events/kprobes/s/enable
+	echo 'p:s security_file_permission' >$theirs/kprobe_events &&
+		echo stacktrace >$theirs/events/kprobes/s/trigger && echo 1 >$theirs/events/kprobes/s/enable
 	for other in nobody graph return_of_theirs; do # the last ends the traces of older kernels
 		$other
 		alone=$(stacks_below)
