@@ -26,7 +26,7 @@ behind_look() {
 }
 
 in_one_order() {
-	$dprobes trace --json --duration 1 -p $target 'p:into enters round=%di ns=%si' \
+	$dprobes trace --json --duration 0.4 -p $target 'p:into enters round=%di ns=%si' \
 		'p:inside kernel:__x64_sys_getppid round=+112(%di):u64 ns=+104(%di):u64' \
 		'r:look kernel:ktime_get round=0 ns=$retval:u64' 'p:back comes_back round=%di ns=%si' >/tmp/out \
 		2>/tmp/err
@@ -52,7 +52,7 @@ in_one_order() {
 of_one_process() {
 	sh -c 'while :; do sh -c "echo \$PPID"; usleep 20000; done' >/dev/null &
 	other=$!
-	$dprobes trace -o /tmp/out --duration 1 -p $target 's getppid' 'p:inside kernel:__x64_sys_getppid $pid' \
+	$dprobes trace -o /tmp/out --duration 0.4 -p $target 's getppid' 'p:inside kernel:__x64_sys_getppid $pid' \
 		'p:n kernel:__x64_sys_getppid calls=count by $comm' 'p enters entries=count by $comm' \
 		'r kernel:schedule off=sum($duration) by $backtrace[3]' >/tmp/tables 2>/tmp/err
 	say $? "system calls, tables and probes of both"
@@ -75,10 +75,10 @@ of_a_command() {
 	say $? "the kernel below a command"
 	[ "$(grep -c ': __x64_sys_getppid: @__x64_sys_getppid+0 c="sh"$' /tmp/out)" = 1 ]
 	say $? "its hits alone"
-	$dprobes trace --duration 1 -p $target --tree 'p kernel:__x64_sys_getppid' 'p enters' >/dev/null 2>/tmp/err
+	$dprobes trace --duration 0.4 -p $target --tree 'p kernel:__x64_sys_getppid' 'p enters' >/dev/null 2>/tmp/err
 	[ $? != 0 ] && grep -q 'E-KERNEL-WORLDS.*--tree' /tmp/err
 	say $? "processes that come later are not known to the kernel"
-	$dprobes trace --duration 1 'p kernel:__x64_sys_getppid' 'p enters' >/dev/null 2>/tmp/err
+	$dprobes trace --duration 0.4 'p kernel:__x64_sys_getppid' 'p enters' >/dev/null 2>/tmp/err
 	[ $? != 0 ] && grep -q 'E-CMD-MISSING.*1 of 2 events are in a process' /tmp/err
 	say $? "a process must be named for the events of one"
 }

@@ -39,7 +39,7 @@ GROUPS = [
     ("refusals", 150, {}),
     ("command", 150, {}),
     ("ktrace", 400, {}),
-    ("worlds", 150, ICOUNT),
+    ("worlds", 400, ICOUNT),
     ("krpn", 300, {}),
     ("limits", 150, {}),
     ("starts", 400, {}),
