@@ -386,11 +386,17 @@ static struct run_target *new_target(struct dp_run *run, pid_t pid, u64 started)
 	return t;
 }
 
-static struct run_target *target_of_rings(const struct dp_run *run, u64 inode)
+/* As a rule they are of the process itself. Else all are looked at, of which there may be a thousand. */
+static struct run_target *target_of_rings(struct dp_run *run, pid_t pid, u64 inode)
 {
-	struct run_target *t = run->targets;
+	struct run_target *t = find_target(run, pid);
 
-	while (t && (!inode || t->rings_inode != inode))
+	if (!inode)
+		return NULL;
+	if (t && t->rings_inode == inode)
+		return t;
+	t = run->targets;
+	while (t && t->rings_inode != inode)
 		t = t->next;
 	return t;
 }
@@ -414,8 +420,9 @@ static u64 note_rings(struct dp_run *run, const struct dp_maps *maps, pid_t pid)
 	u64 inherited = 0;
 
 	for (size_t i = 0; i < maps->n; i++) {
-		struct run_target *t = strstr(maps->v[i].path, "dprobes-rings") ? target_of_rings(run, maps->v[i].inode)
-										: NULL;
+		struct run_target *t = strstr(maps->v[i].path, "dprobes-rings")
+					   ? target_of_rings(run, pid, maps->v[i].inode)
+					   : NULL;
 
 		if (!t)
 			continue;
@@ -529,7 +536,7 @@ static bool is_same(struct dp_run *run, pid_t pid)
 
 	if (!dp_seen_same(run, pid, &rings))
 		return false;
-	of = target_of_rings(run, rings);
+	of = target_of_rings(run, pid, rings);
 	if (rings && !of)
 		return false;
 	if (of)
