@@ -233,12 +233,21 @@ SAVED = re.compile(r"note: (/.*): saved (\d+) records that a killed recorder had
 SESSIONS = "/run/dprobes/sessions"
 
 
+def ticks(pid):
+    """How long a process has run, in clock ticks."""
+    with open("/proc/%d/stat" % pid) as f:
+        return sum(map(int, f.read().rpartition(")")[2].split()[11:13]))
+
+
 def kill_recorder(name, size, processes, *args):
-    """A recorder is killed some time after its file, or what it keeps, has that size. Its process id."""
+    """A recorder is killed some time after its file, or what it keeps, has that size; behind that each process has run,
+    and so has left something. The recorder's process id."""
     p = start([DPROBES, "record", "-o", path(name), *args, "-p", ",".join(str(t.pid) for t in processes), NUMBERED])
     wait_for(lambda: os.path.exists(path(name)) and size(p.pid), what="records")
     time.sleep(random.random() / 10)
     stop(p, signal.SIGKILL)
+    before = [ticks(t.pid) for t in processes]
+    wait_for(lambda: all(ticks(t.pid) > n + 1 for t, n in zip(processes, before)), what="hits behind the kill")
     return p.pid
 
 
