@@ -8,6 +8,10 @@ lookup=0x$(awk '$3 == "kallsyms_lookup_name" { print $1 }' /proc/kallsyms)
 # Later kernels have it under another name.
 cache_alloc=$(grep -o -m 1 -E ' kmem_cache_alloc(_noprof)?$' /proc/kallsyms | tr -d ' ')
 
+# What runs before the handler of a breakpoint: the first is a function only where kernels are preemptible.
+trap_path=$(grep -o -m 1 -E ' __rcu_read_lock$' /proc/kallsyms | tr -d ' ')
+trap_path=${trap_path:-notify_die}
+
 # Where the first instruction of a traceable function is, behind the tracer's bytes and, where the kernel wants one in
 # every function that others can call, a landing pad.
 behind() {
@@ -250,7 +254,7 @@ knobs() {
 	say $? "and armed"
 	echo 7 >/proc/sys/debug/dprobes-optimization 2>/dev/null
 	say $((!$?)) "the switch takes 0 and 1 only"
-	[ "$(grep -c . $debug/blacklist)" -gt 10 ] && grep -q '__rcu_read_lock.*E-SITE-TRAPPATH' $debug/blacklist
+	[ "$(grep -c . $debug/blacklist)" -gt 10 ] && grep -q "$trap_path.*E-SITE-TRAPPATH" $debug/blacklist
 	say $? "blacklist tells what may not be probed"
 	insmod kwatch-example.ko && echo 3 >/proc/sys/kernel/panic
 	echo v >/proc/sysrq-trigger
@@ -291,9 +295,9 @@ examples() {
 	dmesg | grep -q 'compat: 1 before, 1 behind, 4 of a batch, 2 returned, 2 entered, addr kept'
 	say $? "its probes are ours, of each kind"
 	rmmod dpcompat
-	insmod kprobe-example.ko symbol=__rcu_read_lock 2>/dev/null
+	insmod kprobe-example.ko symbol="$trap_path" 2>/dev/null
 	say $((!$?)) "a place that must not be probed is refused"
-	dmesg | grep '__rcu_read_lock cannot be probed: E-SITE-TRAPPATH'
+	dmesg | grep "$trap_path cannot be probed: E-SITE-TRAPPATH"
 	say $? "and the reason told"
 	insmod kwatch-example.ko
 	say $? "kwatch-example is loaded"

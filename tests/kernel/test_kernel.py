@@ -43,7 +43,7 @@ GROUPS = [
     ("krpn", 300, {}),
     ("limits", 150, {}),
     ("starts", 400, {}),
-    ("neighbours", 240, {}),
+    ("neighbours", 400, {}),
     ("patches", 240, {}),
     ("crash", 120, {}),
     ("debugger", 120, {}),
