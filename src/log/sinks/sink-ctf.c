@@ -312,7 +312,7 @@ static const bt_component_sink *add_writer(struct ctf_sink *c, const char *path)
 	if (params && !bt_value_map_insert_string_entry(params, "path", path) &&
 	    !bt_value_map_insert_bool_entry(params, "assume-single-trace", BT_TRUE) &&
 	    !bt_value_map_insert_bool_entry(params, "quiet", BT_TRUE) &&
-	    /* From 2.1 on it would write version 2, which graphs of the first interface cannot; 2.0 has no such name. */
+	    /* From 2.1 on it would write version 2, which these graphs cannot have; 2.0 has no such name. */
 	    (!bt_version_get_minor() || !bt_value_map_insert_string_entry(params, "ctf-version", "1")) &&
 	    !bt_plugin_find("ctf", BT_FALSE, BT_FALSE, BT_TRUE, BT_TRUE, BT_FALSE, &plugin) &&
 	    bt_graph_add_sink_component(c->graph, bt_plugin_borrow_sink_component_class_by_name_const(plugin, "fs"),
