@@ -405,7 +405,7 @@ END
 	wait $!
 	[ $? = 0 ] && grep -q "\"uid\":0,\"ppid\":$!,\"thread_name\":\"cat\",\"cgroup\":1}" /tmp/out
 	say $? "event lines know the user, the parent, the name and the control group of the current task"
-	$dprobes trace -q --json -o /tmp/out 'begin { thread long opened; n = 0; }' \
+	$dprobes trace -q --json --children -o /tmp/out 'begin { thread long opened; n = 0; }' \
 		'p kernel:vfs_open { if (comm_is("cat")) { opened++; n++; log(opened); } }' 'i:20ms { log(n); }' \
 		'end { log(n); }' -- sh -c 'cat /proc/version /proc/uptime; sleep 1; cat /proc/version' \
 		>/tmp/told 2>/tmp/err

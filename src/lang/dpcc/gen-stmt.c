@@ -357,9 +357,13 @@ const char *dp_cc_event_words(struct dpcc *c)
 							       : ""};
 	const char *slash = strchr(c->event, '/'), *name = slash + 1, *ends = strchr(name, '/');
 	u64 offset = c->target.passing == PASS_RETURN ? c->target.asked : c->target.pc;
+	bool nameless = false; /* the module's name, and the address in it, say where it is */
 
 	if (c->mod && !c->target.watched && !c->target.body) {
 		dp_module_symbol_at(c->mod, offset, &sym);
+		nameless = !*sym.name;
+		if (nameless)
+			sym = (struct dp_symbol){.name = dp_module_base(c->mod)};
 		offset -= sym.addr;
 	}
 	if (ends)
@@ -367,7 +371,7 @@ const char *dp_cc_event_words(struct dpcc *c)
 	if (c->target.note && !*name)
 		name = dp_cc_format(c, "%s:%s", c->target.note->provider, c->target.note->name);
 	return dp_cc_format(c, "\"%.*s\" \"%s\" \"%s\" %llu %d%s", (int)(slash - c->event), c->event, name,
-			    dp_cc_one_line(c, sym.name), (unsigned long long)(c->target.is_return ? 0 : offset),
+			    dp_cc_one_line(c, sym.name), (unsigned long long)(c->target.is_return && !nameless ? 0 : offset),
 			    c->target.is_return, ends ? " ends" : "");
 }
 
