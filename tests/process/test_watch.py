@@ -448,7 +448,7 @@ def programs():
 
 
 def inserted(w, path):
-    r = dprobes("-i", path, "--json", "--pid", w.pid, check=0)
+    r = dprobes("-i", path, "--format", "json", "--pid", w.pid, check=0)
     if "E-WATCH-NONE" in r.stderr or "E-WATCH-PERM" in r.stderr:
         raise Skip("no watchpoints here")
     assert "4 probes inserted in 1 process" in r.stdout, r.stdout + r.stderr
@@ -560,7 +560,7 @@ def programs_in_children():
             f.write(CHILDREN)
         w = Watched()
         try:
-            r = dprobes("-i", path, "--json", "--children", "--pid", w.pid, check=0)
+            r = dprobes("-i", path, "--format", "json", "--children", "--pid", w.pid, check=0)
             if "E-WATCH-NONE" in r.stderr or "E-WATCH-PERM" in r.stderr:
                 raise Skip("no watchpoints here")
             assert "1 probe inserted in 1 process" in r.stdout, r.stdout + r.stderr
