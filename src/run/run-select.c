@@ -12,6 +12,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/nearest.h"
 #include "run/run-select.h"
 #include "symbols/symbols.h"
 
@@ -400,6 +401,38 @@ static bool scan(const struct dp_select *s, struct dp_pids *pids)
 	return good;
 }
 
+/* A name that can be typed as it is, whoever has chosen it. */
+static bool is_plain(const char *name)
+{
+	for (const char *p = name; *p; p++)
+		if (!isgraph((unsigned char)*p))
+			return false;
+	return *name;
+}
+
+/* What runs, and is called nearly like that. */
+static void suggest(const char *name, struct dp_error *err)
+{
+	DIR *dir = opendir("/proc");
+	struct dp_near near = {.n = 0};
+	char exe[PATH], comm[PATH];
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		pid_t pid = isdigit((unsigned char)e->d_name[0]) ? (pid_t)atoi(e->d_name) : 0;
+
+		if (pid <= 0 || pid == getpid() || !read_exe(pid, exe, sizeof(exe)))
+			continue;
+		if (read_comm(pid, comm, sizeof(comm)) && is_plain(comm))
+			dp_near_try(&near, name, comm);
+		if (is_plain(exe))
+			dp_near_try(&near, name, exe);
+	}
+	if (dir)
+		closedir(dir);
+	dp_near_hint(&near, "-p ", err);
+}
+
 /* A name that nobody has is told, even where others were found. */
 static int check_found(const struct dp_select *s, const struct dp_pids *pids, struct dp_error *err)
 {
@@ -410,8 +443,11 @@ static int check_found(const struct dp_select *s, const struct dp_pids *pids, st
 
 		for (u32 k = 0; k < pids->n && !found; k++)
 			found = is_named(pids->v[k], s->names[i]);
-		if (!found && !has_filter(s))
-			return dp_fail(err, E_SELECT_NONE, "no process runs, or calls itself, '%.150s'", s->names[i]);
+		if (!found && !has_filter(s)) {
+			dp_fail(err, E_SELECT_NONE, "no process runs, or calls itself, '%.150s'", s->names[i]);
+			suggest(s->names[i], err);
+			return -dp_error_info(E_SELECT_NONE)->number;
+		}
 	}
 	if (pids->n)
 		return 0;

@@ -67,6 +67,9 @@ def one():
     ids = ", ".join(map(str, sorted((p.pid, other.pid))))
     assert r.returncode == 2 and "E-SELECT-SEVERAL" in r.stderr and "of 2: %s\n" % ids in r.stderr, r.stderr
     assert "E-SELECT-NONE" in dprobes("verify", "-p", "dpsel-none", check=2).stderr
+    for name in "dpsel-oen", "dpsel":
+        r = dprobes("verify", "-p", name, check=2)
+        assert "E-SELECT-NONE" in r.stderr and "did you mean -p dpsel-one?" in r.stderr, r.stderr
     assert stop(p) == stop(other) == 0
 
 
