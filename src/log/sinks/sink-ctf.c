@@ -17,12 +17,16 @@ struct ctf_sink {
 	bt_stream_class *stream_class;
 	bt_trace *trace;
 	bt_stream *stream;
+	bt_packet *packet; /* that records go to; NULL: none is open */
+	u32 in_packet;
 	bt_event_class **classes;            /* by event */
 	const struct dp_sink_record *record; /* that the source hands out next */
-	bool begun, ended;
+	bool begun, ended, any;              /* any: packet */
 	u64 ns;
 };
 _Static_assert(sizeof(struct ctf_sink) <= sizeof(union dp_sink_room), "a sink fits");
+
+#define PACKET_RECORDS 8192
 
 static const char cannot[] = "babeltrace2 cannot write there";
 
@@ -134,6 +138,8 @@ static void make_classes(struct ctf_sink *c, bt_self_component *self)
 	if (bt_stream_class_set_default_clock_class(c->stream_class, clock))
 		trouble(c);
 	bt_clock_class_put_ref(clock);
+	/* Readers from 2.1 on want to know when a packet begins and ends. */
+	bt_stream_class_set_supports_packets(c->stream_class, BT_TRUE, BT_TRUE, BT_TRUE);
 	context = bt_field_class_structure_create(c->trace_class);
 	append(context, "task", bt_field_class_string_create(c->trace_class));
 	append(context, "tid", integer(c->trace_class, 32, false, false));
@@ -230,7 +236,7 @@ static bt_message *event_message(struct ctf_sink *c, bt_self_message_iterator *s
 {
 	const struct dp_sink_record *r = c->record;
 	bt_event_class *ec = c->classes[r->rec->event];
-	bt_message *m = bt_message_event_create_with_default_clock_snapshot(self, ec, c->stream, c->ns);
+	bt_message *m = bt_message_event_create_with_packet_and_default_clock_snapshot(self, ec, c->packet, c->ns);
 	bt_field *context;
 	bt_event *e;
 
@@ -245,31 +251,70 @@ static bt_message *event_message(struct ctf_sink *c, bt_self_message_iterator *s
 	return m;
 }
 
-/* The stream begins, one message for each record, the stream ends. */
+static bt_message *begin_packet(struct ctf_sink *c, bt_self_message_iterator *self)
+{
+	c->packet = bt_packet_create(c->stream);
+	c->in_packet = 0;
+	c->any = true;
+	return c->packet ? bt_message_packet_beginning_create_with_default_clock_snapshot(self, c->packet, c->ns)
+			 : NULL;
+}
+
+static bt_message *end_packet(struct ctf_sink *c, bt_self_message_iterator *self)
+{
+	bt_message *m = bt_message_packet_end_create_with_default_clock_snapshot(self, c->packet, c->ns);
+
+	BT_PACKET_PUT_REF_AND_RESET(c->packet);
+	return m;
+}
+
+/* The stream begins, one message for each record, in packets, the stream ends. Returns how many: 0 for now, or ever. */
+static u32 make_messages(struct ctf_sink *c, bt_self_message_iterator *self, bt_message **to)
+{
+	u32 n = 0;
+
+	if (!c->begun) {
+		c->begun = true;
+		to[n++] = bt_message_stream_beginning_create(self, c->stream);
+	} else if (c->record) {
+		if (c->packet && c->in_packet == PACKET_RECORDS)
+			to[n++] = end_packet(c, self);
+		if (!c->packet)
+			to[n++] = begin_packet(c, self);
+		c->in_packet++;
+		to[n++] = c->packet ? event_message(c, self) : NULL;
+		c->record = NULL;
+	} else if (c->ended && c->stream) {
+		if (!c->any) /* a file of no records has one */
+			to[n++] = begin_packet(c, self);
+		if (c->packet)
+			to[n++] = end_packet(c, self);
+		to[n++] = bt_message_stream_end_create(self, c->stream);
+		BT_STREAM_PUT_REF_AND_RESET(c->stream);
+	}
+	return n;
+}
+
 static bt_message_iterator_class_next_method_status next(bt_self_message_iterator *self, bt_message_array_const msgs,
 							 uint64_t capacity, uint64_t *count)
 {
 	struct ctf_sink *c = bt_self_component_get_data(bt_self_message_iterator_borrow_component(self));
-	bt_message *m;
+	bt_message *made[3]; /* the library has room for more */
+	u32 n = make_messages(c, self, made);
+	bool good = n <= capacity;
 
-	if (!c->begun)
-		m = bt_message_stream_beginning_create(self, c->stream);
-	else if (c->record)
-		m = event_message(c, self);
-	else if (!c->ended)
-		return BT_MESSAGE_ITERATOR_CLASS_NEXT_METHOD_STATUS_AGAIN;
-	else if (c->stream)
-		m = bt_message_stream_end_create(self, c->stream);
-	else
-		return BT_MESSAGE_ITERATOR_CLASS_NEXT_METHOD_STATUS_END;
-	if (!m)
+	if (!n)
+		return c->ended ? BT_MESSAGE_ITERATOR_CLASS_NEXT_METHOD_STATUS_END
+				: BT_MESSAGE_ITERATOR_CLASS_NEXT_METHOD_STATUS_AGAIN;
+	for (u32 i = 0; i < n; i++)
+		good &= made[i] != NULL;
+	for (u32 i = 0; i < n && !good; i++)
+		BT_MESSAGE_PUT_REF_AND_RESET(made[i]);
+	if (!good)
 		return BT_MESSAGE_ITERATOR_CLASS_NEXT_METHOD_STATUS_MEMORY_ERROR;
-	if (c->begun && !c->record)
-		BT_STREAM_PUT_REF_AND_RESET(c->stream);
-	c->begun = true;
-	c->record = NULL;
-	msgs[0] = m;
-	*count = 1;
+	for (u32 i = 0; i < n; i++)
+		msgs[i] = made[i];
+	*count = n;
 	return BT_MESSAGE_ITERATOR_CLASS_NEXT_METHOD_STATUS_OK;
 }
 
@@ -354,6 +399,7 @@ static void end_graph(struct ctf_sink *c)
 {
 	for (u32 i = 0; c->classes && i < c->s.env->nevents; i++)
 		BT_EVENT_CLASS_PUT_REF_AND_RESET(c->classes[i]);
+	BT_PACKET_PUT_REF_AND_RESET(c->packet);
 	BT_STREAM_PUT_REF_AND_RESET(c->stream);
 	BT_TRACE_PUT_REF_AND_RESET(c->trace);
 	BT_STREAM_CLASS_PUT_REF_AND_RESET(c->stream_class);
