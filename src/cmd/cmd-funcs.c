@@ -271,7 +271,7 @@ static bool print_call(void *arg, u64 addr, s32 number, bool fits)
 	struct listing *l = arg;
 	enum dp_outcome o = fits ? DP_OUTCOME_JUMP : DP_OUTCOME_REFUSED;
 	struct dp_symbol sym;
-	bool named = dp_module_symbol_at(l->mod, addr, &sym);
+	bool named = dp_module_symbol_at(l->mod, addr, &sym) && *sym.name;
 	char name[300];
 
 	dp_cmd_count_outcome(&l->count, o);

@@ -70,16 +70,31 @@ static void scan(struct dp_module *m, u64 lo, u64 size, struct calls *calls)
 	}
 }
 
+/* Functions that make threads may not be known as functions: there are no rules by which to unwind them. */
 static bool is_explained(struct dp_module *m, const u8 *p, u64 at, u64 addr)
 {
 	bool is_call = dp_code_is_syscall(p + at);
 	struct dp_site site;
 	enum dp_code code;
 
-	if ((!is_call && !dp_code_is_old_syscall(p + at)) || (is_call && dp_code_is_sigreturn(p, at)))
+	if ((!is_call && !dp_code_is_old_syscall(p + at)) ||
+	    (is_call && (dp_code_is_sigreturn(p, at) || dp_code_is_clone(p, at))))
 		return true;
 	code = judge(m, addr, &site);
 	return code == E_SITE_MIDINSN || (is_call && is_instruction(code));
+}
+
+bool dp_module_is_cancel_point(struct dp_module *m, u64 addr)
+{
+	for (size_t i = 0; i < m->nsegs; i++) {
+		u64 lo = m->segs[i].addr;
+		const u8 *p = m->segs[i].x && addr - lo < m->segs[i].filesz ? dp_mod_at(m, lo, m->segs[i].filesz, NULL)
+									    : NULL;
+
+		if (p)
+			return dp_code_is_cancel_point(p, addr - lo);
+	}
+	return false;
 }
 
 bool dp_module_syscalls_known(struct dp_module *m, u64 *where)

@@ -133,6 +133,11 @@ void dp_module_each_syscall(struct dp_module *m, dp_each_call *each, void *arg);
  * in what no function is known to contain, or those of another kind; *where is their link-time address.
  */
 bool dp_module_syscalls_known(struct dp_module *m, u64 *where);
+/*
+ * Whether the instruction there calls the system for functions in which glibc can cancel a thread: none of them takes
+ * memory away, and a copy of it would keep the thread from being cancelled.
+ */
+bool dp_module_is_cancel_point(struct dp_module *m, u64 addr);
 
 /* ---- the modules of a process ---- */
 

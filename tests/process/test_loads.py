@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Memory that hits load from is taken away by other threads, in every way: nobody dies of it, with SIGSEGV blocked."""
 import os
+import signal
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
@@ -97,6 +99,57 @@ def strict():
     v = Vanishing("unmap", options=["--strict-reads"])
     v.run(0.1)
     v.end()
+
+
+# For each line that comes in, a thread that waits in read() is cancelled: whether it has ended within ten seconds.
+CANCELS = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+static int fds[2];
+__attribute__((noinline)) void named(const char *s) { asm volatile("nopl 0(%%rax,%%rax)" :: "r"(s) : "memory"); }
+static void *wait_in_read(void *arg) { char c; return (void *)read(fds[0], &c, 1); }
+int main(void)
+{
+	char line[100], *text = malloc(20);
+	sprintf(text, "on the heap");
+	if (pipe(fds))
+		return 1;
+	while (fgets(line, sizeof(line), stdin)) {
+		pthread_t t;
+		struct timespec end;
+		named(text);
+		pthread_create(&t, NULL, wait_in_read, NULL);
+		usleep(2000);
+		pthread_cancel(t);
+		clock_gettime(CLOCK_REALTIME, &end);
+		end.tv_sec += 10;
+		puts(pthread_timedjoin_np(t, NULL, &end) ? "stuck" : "ended");
+		fflush(stdout);
+	}
+	return 0;
+}
+"""
+
+
+@test
+def cancelled():
+    """a thread that waits in a system call is cancelled while guards stand"""
+    with tempfile.TemporaryDirectory(prefix="dp-loads-") as folder:
+        path = compiled(folder, "cancels", CANCELS, "-D_GNU_SOURCE", "-O1", "-w", "-pthread")
+        p = start([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        t = trace_start("-p", p.pid, "p main:named s=+0(%di):string")
+        wait_for(lambda: our_mappings(p.pid) and in_place(p.pid) or t.poll() is not None, what="the probe")
+        for _ in range(20):
+            p.stdin.write("\n")
+            p.stdin.flush()
+            assert p.stdout.readline() == "ended\n"
+        stop(t, signal.SIGINT)
+        assert text_of(t.out_path).count('s="on the heap"') == 20, text_of(t.err_path)
+        p.stdin.close()
+        assert p.wait(30) == 0
 
 
 run()

@@ -75,6 +75,31 @@ static inline bool dp_code_is_sigreturn(const u8 *code, u64 at)
 	       (at >= sizeof(narrow) && !memcmp(code + at - sizeof(narrow), narrow, sizeof(narrow)));
 }
 
+/* As that tells, by the instruction in front: clone, vfork, clone3, as functions written by hand make them. */
+static inline bool dp_code_is_clone(const u8 *code, u64 at)
+{
+	static const u8 numbers[][5] = {{0xb8, 56}, {0xb8, 58}, {0xb8, 0xb3, 1}};
+
+	for (u32 i = 0; i < DP_ARRAY_SIZE(numbers); i++)
+		if (at >= sizeof(numbers[i]) && !memcmp(code + at - sizeof(numbers[i]), numbers[i], sizeof(numbers[i])))
+			return true;
+	return false;
+}
+
+/*
+ * As that, the one by which glibc makes all calls that a thread can be cancelled in (__syscall_cancel_arch(), since
+ * 2.41). The handler of a cancellation asks whether the thread is between the begin of that function and this call, so
+ * a copy of the call somewhere else would make it wait for ever.
+ */
+static inline bool dp_code_is_cancel_point(const u8 *code, u64 at)
+{
+	static const u8 moves[] = {0x49, 0x89, 0xfb, 0x48, 0x89, 0xf0, 0x48, 0x89, 0xd7, 0x48, 0x89,
+				   0xce, 0x4c, 0x89, 0xc2, 0x4d, 0x89, 0xca, 0x4c, 0x8b, 0x44, 0x24,
+				   0x08, 0x4c, 0x8b, 0x4c, 0x24, 0x10, 0x4c, 0x89, 0x5c, 0x24, 0x08};
+
+	return at >= sizeof(moves) && !memcmp(code + at - sizeof(moves), moves, sizeof(moves));
+}
+
 /* Whether the byte may be the first of a breakpoint or of a jump that was put there. */
 static inline bool dp_code_may_be_patched(u8 byte)
 {

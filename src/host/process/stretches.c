@@ -78,7 +78,7 @@ static bool guard_call(void *arg, u64 addr, s32 number, bool fits)
 {
 	struct sites *w = arg;
 
-	if (number >= 0 && !dp_stretch_watches((u32)number))
+	if ((number >= 0 && !dp_stretch_watches((u32)number)) || dp_module_is_cancel_point(w->im->mod, addr))
 		return false;
 	w->all &= fits;
 	if (fits)
