@@ -371,8 +371,9 @@ const char *dp_cc_event_words(struct dpcc *c)
 	if (c->target.note && !*name)
 		name = dp_cc_format(c, "%s:%s", c->target.note->provider, c->target.note->name);
 	return dp_cc_format(c, "\"%.*s\" \"%s\" \"%s\" %llu %d%s", (int)(slash - c->event), c->event, name,
-			    dp_cc_one_line(c, sym.name), (unsigned long long)(c->target.is_return && !nameless ? 0 : offset),
-			    c->target.is_return, ends ? " ends" : "");
+			    dp_cc_one_line(c, sym.name),
+			    (unsigned long long)(c->target.is_return && !nameless ? 0 : offset), c->target.is_return,
+			    ends ? " ends" : "");
 }
 
 void dp_cc_gen_program(struct dpcc *c, struct function *handler)
