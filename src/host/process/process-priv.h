@@ -131,6 +131,8 @@ void dp_tracer_rest(u64 waited_ns);
 /* Stop one thread; false when it is gone or does not stop within the time. */
 bool dp_tracer_stop(struct dp_tracer *t, struct dp_thread *th, u64 timeout_ns);
 void dp_tracer_resume(struct dp_tracer *t, struct dp_thread *th);
+/* Each thread of the process stops once, if it does in that time, and goes on, one after the other. */
+void dp_tracer_stop_each(struct dp_tracer *t, u64 timeout_ns);
 /*
  * Stop all threads, so that nobody changes code or mappings; no pump until dp_tracer_resume_all(). Threads that cannot
  * be stopped sleep in calls that change neither, and are interrupted before they come back. E_TARGET_STUCK.

@@ -9,7 +9,8 @@
 
 #define REGISTER_SYNC_CORE 64
 #define SYNC_CORE 32
-#define AT_REST 64 /* patches for which all threads are stopped at a time */
+#define STOP_NS 50000000ull /* for one thread to stop */
+#define AT_REST 64          /* patches for which all threads are stopped at a time */
 
 /* ---- the engine's view ---- */
 
@@ -22,17 +23,6 @@ static int write_code(void *arg, u64 addr, const void *bytes, u32 n, struct dp_e
 	return dp_mem_write(ph->mem, addr, bytes, n, err);
 }
 
-/* Without membarrier: a thread that was stopped and goes on has returned from the kernel, which serialises. */
-static int stop_each(struct dp_publish_host *ph)
-{
-	struct dp_tracer *t = ph->tracer;
-
-	for (u32 i = 0; i < t->n; i++)
-		if (!t->v[i].foreign && dp_tracer_stop(t, &t->v[i], 50000000))
-			dp_tracer_resume(t, &t->v[i]);
-	return 0;
-}
-
 static int serialise(void *arg, struct dp_error *err)
 {
 	struct dp_publish_host *ph = arg;
@@ -41,9 +31,10 @@ static int serialise(void *arg, struct dp_error *err)
 
 	if (r)
 		return r;
-	if (calls[1].ret < 0)
-		return stop_each(ph);
-	ph->registered = true;
+	if (calls[1].ret < 0) /* a thread that goes on has returned from the kernel, which serialises as well */
+		dp_tracer_stop_each(ph->tracer, STOP_NS);
+	else
+		ph->registered = true;
 	return 0;
 }
 

@@ -716,6 +716,13 @@ int dp_tracer_stop_all(struct dp_tracer *t, struct dp_error *err)
 	return dp_fail(err, E_TARGET_STUCK, "thread %d of process %d", (int)who, (int)t->pid);
 }
 
+void dp_tracer_stop_each(struct dp_tracer *t, u64 timeout_ns)
+{
+	for (u32 i = 0; i < t->n; i++)
+		if (!t->v[i].foreign && dp_tracer_stop(t, &t->v[i], timeout_ns))
+			dp_tracer_resume(t, &t->v[i]);
+}
+
 void dp_tracer_resume_all(struct dp_tracer *t)
 {
 	for (u32 i = 0; i < t->n; i++)

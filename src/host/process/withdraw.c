@@ -226,20 +226,6 @@ static int restore_signal(struct work *w, int sig, const u64 old[4])
 }
 
 /*
- * The original bytes are back, but a thread that has met a breakpoint before may wait for a processor with its signal
- * pending. It is sent on here: should we be killed, nobody else but our handler would do it. A thread that cannot be
- * stopped is in a system call.
- */
-static void take_traps(struct work *w)
-{
-	struct dp_tracer *t = &w->tracer;
-
-	for (u32 i = 0; i < t->n; i++)
-		if (!t->v[i].foreign && dp_tracer_stop(t, &t->v[i], STOP_NS))
-			dp_tracer_resume(t, &t->v[i]);
-}
-
-/*
  * Before the grace period: whoever is seen out then does not come into our handler any more. Nobody needs it: no byte
  * of ours stands in the code.
  */
@@ -249,8 +235,12 @@ static int restore_signals(struct work *w, bool crashed)
 
 	if (!w->opened)
 		return 0;
+	/*
+	 * The original bytes are back, but a thread that has met a breakpoint before may wait for a processor with its
+	 * signal pending. It is sent on when it stops: should we be killed, nobody else but our handler would do it.
+	 */
 	if (w->npatches || w->same.old.n)
-		take_traps(w);
+		dp_tracer_stop_each(&w->tracer, STOP_NS);
 	/* A thread that waits for a processor may not have sent itself the signal of a hit yet. At a stop it does. */
 	if (w->ctl.nwatches && !dp_tracer_stop_all(&w->tracer, NULL))
 		dp_tracer_resume_all(&w->tracer);
