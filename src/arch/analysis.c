@@ -24,7 +24,16 @@ void dp_code_mark(struct dp_analysis *c, u64 addr)
 	struct dp_code_text *ct = dp_code_at(c, addr);
 
 	if (ct)
-		ct->targets[(addr - ct->t.lo) >> 3] |= (u8)(1u << ((addr - ct->t.lo) & 7));
+		dp_code_set(ct->targets, addr - ct->t.lo);
+	if (ct && ct->led && !c->between)
+		dp_code_set(ct->led, addr - ct->t.lo);
+}
+
+bool dp_code_may_run(struct dp_analysis *c, u64 addr)
+{
+	struct dp_code_text *ct = dp_code_at(c, addr);
+
+	return ct && (!ct->runs || dp_code_get(ct->runs, addr - ct->t.lo));
 }
 
 struct dp_func *dp_code_func(const struct dp_analysis *c, u64 addr)
@@ -46,6 +55,10 @@ void dp_code_take(struct dp_analysis *c, u64 addr)
 
 void dp_code_release(struct dp_analysis *c)
 {
+	for (u32 i = 0; i < c->ntexts; i++) {
+		dp_free(c->texts[i].runs);
+		c->texts[i].runs = NULL;
+	}
 	dp_free(c->tables);
 	dp_free(c->jumps);
 	c->tables = NULL;

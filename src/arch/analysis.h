@@ -16,6 +16,8 @@ struct dp_code_text { /* one executable range; t.funcs, t.targets and t.starts p
 	struct dp_func *funcs;
 	u8 *targets;
 	u8 *starts;
+	u8 *led; /* bit (a - lo): a function, data or a symbol leads to a; what lies between functions does not count */
+	u8 *runs; /* bit (a - lo): an instruction between functions, to which control may come; NULL: not asked for */
 	bool gap; /* private: the bytes behind the last function have been seen */
 };
 
@@ -44,7 +46,18 @@ struct dp_analysis {
 	struct dp_jump *jumps; /* private: indirect jumps with computed targets */
 	u32 njumps, jumps_cap;
 	bool short_of_memory;
+	bool between; /* private: what is being looked at lies between functions */
 };
+
+static inline void dp_code_set(u8 *map, u64 i)
+{
+	map[i >> 3] |= (u8)(1u << (i & 7));
+}
+
+static inline bool dp_code_get(const u8 *map, u64 i)
+{
+	return map[i >> 3] >> (i & 7) & 1;
+}
 
 /* The range that contains addr, or NULL. */
 static inline struct dp_code_text *dp_code_at(const struct dp_analysis *c, u64 addr)
@@ -66,6 +79,7 @@ void dp_code_take(struct dp_analysis *c, u64 addr);
 struct dp_func *dp_code_func(const struct dp_analysis *c, u64 addr);
 
 #define DP_CODE_ALL (~0ull)
+#define DP_CODE_GAPS (~1ull) /* all, and `runs` */
 
 /*
  * Find what the code itself tells about the function that contains addr, and what a judge or a search for exits looks
@@ -74,8 +88,14 @@ struct dp_func *dp_code_func(const struct dp_analysis *c, u64 addr);
  * starts, targets, the flags DP_FUNC_UNPROVEN, _FALLEN and (where there is no name) _PART, and shortens functions that
  * are DP_FUNC_OPEN. One function costs a twentieth of the whole, most of that once a module; when many have been asked
  * for, the whole is done. Returns 0 or -ENOMEM.
+ *
+ * DP_CODE_GAPS: bytes between functions are followed from all that leads there (gaps.c), so that tables in the code can
+ * be told from code that nothing describes.
  */
 int dp_code_know(struct dp_analysis *c, u64 addr);
+
+/* Whether control may come to an instruction at addr, which is in no function. DP_CODE_GAPS is known. */
+bool dp_code_may_run(struct dp_analysis *c, u64 addr);
 
 /* Release what the analysis has allocated. */
 void dp_code_release(struct dp_analysis *c);

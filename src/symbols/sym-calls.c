@@ -70,6 +70,26 @@ static void scan(struct dp_module *m, u64 lo, u64 size, struct calls *calls)
 	}
 }
 
+/* Whether an instruction that ends with the two bytes at `at`, and does what they do, begins k bytes before them. */
+static bool is_whole(const u8 *p, u64 at, u64 k)
+{
+	struct dp_insn in;
+
+	return dp_insn_decode(&in, p + at - k, k + DP_SYSCALL_LEN) == (int)k + DP_SYSCALL_LEN &&
+	       (in.cls == DP_INSN_SYSCALL || in.cls == DP_INSN_INT);
+}
+
+/* Whether control may come to an instruction there. */
+static bool may_begin(struct dp_module *m, u64 addr)
+{
+	struct dp_site site;
+	enum dp_code code = judge(m, addr, &site);
+
+	if (code == E_SITE_NOFUNC)
+		return dp_code_know(&m->an, DP_CODE_GAPS) || dp_code_may_run(&m->an, addr);
+	return is_instruction(code);
+}
+
 /* Functions that make threads may not be known as functions: there are no rules by which to unwind them. */
 static bool is_explained(struct dp_module *m, const u8 *p, u64 at, u64 addr)
 {
@@ -81,7 +101,12 @@ static bool is_explained(struct dp_module *m, const u8 *p, u64 at, u64 addr)
 	    (is_call && (dp_code_is_sigreturn(p, at) || dp_code_is_clone(p, at))))
 		return true;
 	code = judge(m, addr, &site);
-	return code == E_SITE_MIDINSN || (is_call && is_instruction(code));
+	if (code == E_SITE_NOTEXT || (code == E_SITE_NOFUNC && dp_code_loads_number(p, at)))
+		return false;
+	for (u64 k = 0; k <= at && k + DP_SYSCALL_LEN <= DP_INSN_MAX; k++)
+		if (is_whole(p, at, k) && may_begin(m, addr - k))
+			return !k && is_call && code != E_SITE_NOFUNC; /* it gets a guard */
+	return true;
 }
 
 bool dp_module_is_cancel_point(struct dp_module *m, u64 addr)
@@ -103,6 +128,7 @@ bool dp_module_syscalls_known(struct dp_module *m, u64 *where)
 		u64 lo = m->segs[i].addr, size = m->segs[i].filesz;
 		const u8 *p = m->segs[i].x ? dp_mod_at(m, lo, size, NULL) : NULL;
 
+		*where = lo;
 		if (m->segs[i].x && !p)
 			return false;
 		for (u64 at = 0; p && at + DP_SYSCALL_LEN <= size; at++) {

@@ -50,9 +50,10 @@ static bool add_text(struct dp_module *m, const struct piece *p)
 
 	ct->targets = dp_alloc(map);
 	ct->starts = dp_alloc(map);
+	ct->led = dp_alloc(map);
 	ct->funcs = dp_alloc((m->funcs.n + 1) * sizeof(*ct->funcs));
 	m->an.ntexts++;
-	if (!ct->targets || !ct->starts || !ct->funcs)
+	if (!ct->targets || !ct->starts || !ct->led || !ct->funcs)
 		return false;
 	ct->t = (struct dp_text){p->lo, p->lo + p->size, m->file + p->offset, ct->targets, ct->funcs};
 	ct->t.starts = ct->starts;
@@ -158,7 +159,7 @@ static void mark_places(struct dp_module *m)
 	for (size_t i = 0; i < m->syms.n; i++) {
 		const struct mod_sym *s = &m->syms.v[i];
 
-		if (s->flags & (SYM_FUNC | SYM_IFUNC | SYM_LABEL))
+		if (s->flags & (SYM_FUNC | SYM_IFUNC | SYM_LABEL | SYM_DATA))
 			dp_code_mark(&m->an, s->addr);
 		/* Up to Go 1.17 a recovered function calls this again by stepping back. */
 		if (go && s->flags & SYM_FUNC && !strcmp(s->name, "runtime.deferreturn"))
@@ -277,6 +278,7 @@ void dp_mod_free_code(struct dp_module *m)
 	for (u32 i = 0; i < m->an.ntexts; i++) {
 		dp_free(m->an.texts[i].targets);
 		dp_free(m->an.texts[i].starts);
+		dp_free(m->an.texts[i].led);
 		dp_free(m->an.texts[i].funcs);
 	}
 	dp_free(m->an.texts);

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Memory that hits load from is taken away by other threads, in every way: nobody dies of it, with SIGSEGV blocked."""
 import os
+import re
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -76,7 +79,7 @@ def loaded():
     wait_for(lambda: "libm" in text_of("/proc/%d/maps" % v.p.pid), what="the library")
     v.run()
     v.end()
-    assert "hits read memory by system calls: it has made a call" in text_of(v.trace.err_path), \
+    assert "up to a microsecond each: it has made a call" in text_of(v.trace.err_path), \
         text_of(v.trace.err_path)
 
 
@@ -99,6 +102,91 @@ def strict():
     v = Vanishing("unmap", options=["--strict-reads"])
     v.run(0.1)
     v.end()
+
+
+NGINX = "daemon off; master_process off; pid %s/pid; error_log stderr; events {} http { server { listen unix:%s/n; } }"
+STOCK = {
+    "redis-server": ["redis-server", "--port", "0", "--unixsocket", "%s/r", "--save", "", "--dir", "%s"],
+    "nginx": ["nginx", "-p", "%s", "-g", "error_log stderr;", "-c", "%s/nginx.conf"],
+    "python3": ["/usr/bin/python3", "-c", "input()"],
+    "bash": ["bash", "-c", "read line"],
+    "sqlite3": ["sqlite3"],
+    "git": ["git", "--git-dir", "%s/.git", "cat-file", "--batch"],
+    "openssl": ["openssl", "enc", "-base64"],
+    "perl": ["perl", "-e", "<STDIN>"],
+    "ruby": ["ruby", "--disable=gems", "-e", "gets"],
+    "curl": ["curl", "-s", "-T", "-", "file://%s/uploaded"],
+}
+_told = {}  # by program: what its trace says
+
+
+def is_there(name):
+    return shutil.which(STOCK[name][0])
+
+
+def trace_stock():
+    """All that are installed, at once."""
+    with tempfile.TemporaryDirectory(prefix="dp-stock-") as folder:
+        with open(os.path.join(folder, "nginx.conf"), "w") as f:
+            f.write(NGINX % (folder, folder))
+        if is_there("git"):
+            subprocess.run(["git", "init", "-q", folder], check=True)
+        running = {name: start([word.replace("%s", folder) for word in argv], stdin=subprocess.PIPE)
+                   for name, argv in STOCK.items() if is_there(name)}
+        settled(lambda: [text_of("/proc/%d/maps" % p.pid) for p in running.values()])
+        traces = {name: trace_start("-p", p.pid, "p libc:malloc word=+0(%di):u64") for name, p in running.items()}
+        for name, t in traces.items():
+            pid = running[name].pid
+            wait_for(lambda: our_mappings(pid) and in_place(pid) or t.poll() is not None, what="the probe")
+        for name, t in traces.items():
+            status = stop(t, signal.SIGINT)
+            _told[name] = text_of(t.err_path) if not status else "status %d: %s" % (status, text_of(t.err_path))
+        for name, p in running.items():
+            assert p.poll() is None and not code_differs(p.pid) and not our_mappings(p.pid), name
+            stop(p)
+
+
+def stock(name):
+    def check():
+        need(STOCK[name][0])
+        if not _told:
+            trace_stock()
+        assert re.search(r"^1 probe,", _told[name], re.M) and "by system calls" not in _told[name], _told[name]
+    check.__name__ = "stock_" + name.replace("-", "_")
+    check.__doc__ = "%s as Debian has it gets guards" % name
+    test(check)
+
+
+for program in STOCK:
+    stock(program)
+
+
+# Between its functions is code that is called, which no symbol and no unwind rule describes.
+UNKNOWN = r"""
+#include <stdio.h>
+__attribute__((noinline)) void named(const char *s) { __asm__ volatile("nopl 0(%%rax,%%rax)" :: "r"(s) : "memory"); }
+__asm__(".text\n.Lcall: nop\nsyscall\nret");
+void by_hand(void) { __asm__ volatile("call .Lcall"); }
+int main(void) { char line[9]; while (fgets(line, 9, stdin)) named(line); return 0; }
+"""
+
+
+@test
+def told():
+    """where a call may stand that no function contains, its place is told"""
+    with tempfile.TemporaryDirectory(prefix="dp-loads-") as folder:
+        path = compiled(folder, "unknown", UNKNOWN, "-O1", "-w", "-fno-toplevel-reorder")
+        p = start([path], stdin=subprocess.PIPE)
+        t = trace_start("-p", p.pid, "p main:named s=+0(%di):string")
+        wait_for(lambda: our_mappings(p.pid) and in_place(p.pid) or t.poll() is not None, what="the probe")
+        assert stop(t, signal.SIGINT) == 0, text_of(t.err_path)
+        found = re.search(r"up to a microsecond each: 0x([0-9a-f]+) in unknown may be a system call",
+                          text_of(t.err_path))
+        assert found, text_of(t.err_path)
+        with open(path, "rb") as f:
+            assert f.read()[int(found.group(1), 16):][:2] == b"\x0f\x05"
+        p.stdin.close()
+        assert p.wait(30) == 0
 
 
 # For each line that comes in, a thread that waits in read() is cancelled: whether it has ended within ten seconds.

@@ -86,6 +86,22 @@ static inline bool dp_code_is_clone(const u8 *code, u64 at)
 	return false;
 }
 
+/* Whether the number of a call is loaded shortly before it, as code does, and tables do by chance only. */
+static inline bool dp_code_loads_number(const u8 *code, u64 at)
+{
+	const u8 *p = code + at;
+
+	for (u64 k = 3; k <= 16 && k <= at; k++) {
+		if (p[-k] == 0x6a && p[2 - k] == 0x58) /* push $number; pop %rax */
+			return true;
+		if (k >= 5 && p[-k] == 0xb8 && p[2 - k] <= 2 && !p[3 - k] && !p[4 - k]) /* mov $number, %eax */
+			return true;
+		if (k >= 6 && p[-k] == 0xc7 && p[1 - k] == 0xc0 && p[3 - k] <= 2 && !p[4 - k] && !p[5 - k])
+			return true;
+	}
+	return false;
+}
+
 /*
  * As that, the one by which glibc makes all calls that a thread can be cancelled in (__syscall_cancel_arch(), since
  * 2.41). The handler of a cancellation asks whether the thread is between the begin of that function and this call, so

@@ -5,6 +5,7 @@
  * followed the whole function is marked. Kernel-clean.
  */
 #include "arch/x86_64/code-scan.h"
+#include "arch/x86_64/gaps.h"
 #include "arch/x86_64/indirect.h"
 #include "arch/analysis.h"
 
@@ -42,16 +43,6 @@ struct walk {
 	struct dp_sums sums;
 	struct dp_trail trail;
 };
-
-static void set_bit(u8 *map, u64 i)
-{
-	map[i >> 3] |= (u8)(1u << (i & 7));
-}
-
-static bool get_bit(const u8 *map, u64 i)
-{
-	return map[i >> 3] >> (i & 7) & 1;
-}
 
 static const struct dp_code_data *data_at(const struct dp_analysis *c, u64 addr)
 {
@@ -221,6 +212,14 @@ static void see_reference(struct walk *w, const struct dp_insn *in, u64 target)
 	f->from = !f->from || f->from == from ? from : MANY;
 }
 
+/* Control may arrive there. */
+static void arrive(struct walk *w, u64 off)
+{
+	dp_code_set(w->ct->targets, off);
+	if (w->ct->led && !w->c->between)
+		dp_code_set(w->ct->led, off);
+}
+
 /* Everything one instruction tells. */
 static void see(struct walk *w, const struct dp_insn *in, u64 off)
 {
@@ -232,19 +231,19 @@ static void see(struct walk *w, const struct dp_insn *in, u64 off)
 			see_reference(w, in, target);
 		/* Most branches stay in their own range: spare the search. */
 		if (target - t->lo < t->hi - t->lo)
-			set_bit(w->ct->targets, target - t->lo);
+			arrive(w, target - t->lo);
 		else
 			dp_code_mark(w->c, target);
 	}
 	switch (in->cls) {
 	case DP_INSN_CALL_REL:
 		if (target == w->c->rewound && target)
-			set_bit(w->ct->targets, off);
+			arrive(w, off);
 		/* fall through */
 	case DP_INSN_CALL_IND:
 	case DP_INSN_FAR:
 		if (off + in->len < t->hi - t->lo)
-			set_bit(w->ct->targets, off + in->len);
+			arrive(w, off + in->len);
 		break;
 	case DP_INSN_JMP_IND:
 		if (w->func < t->nfuncs)
@@ -360,7 +359,7 @@ static void walk_function(struct walk *w, struct dp_func *f)
 			continue;
 		}
 		if (valid)
-			set_bit(w->ct->starts, off);
+			dp_code_set(w->ct->starts, off);
 		see(w, &in, off);
 		off += (u64)n;
 		if (in.cls != DP_INSN_INT3 && !dp_insn_is_nop(&in)) {
@@ -371,6 +370,8 @@ static void walk_function(struct walk *w, struct dp_func *f)
 	see_end(w, f, &tail);
 	end_function(w);
 	cut_padding(w, f, t->lo + last);
+	if (w->ct->led && f->hi < t->hi && (!valid || dp_insn_falls_through(&tail)))
+		dp_code_set(w->ct->led, f->hi - t->lo);
 }
 
 /* Bytes that no function claims may still be code, and branch into functions. */
@@ -382,6 +383,7 @@ static void walk_gap(struct walk *w, u64 off, u64 end)
 	dp_trail_reset(&w->trail);
 	w->sums = (struct dp_sums){0};
 	w->func = ~0u;
+	w->c->between = true;
 	while (off < end) {
 		int n = dp_insn_decode(&in, t->bytes + off, end - off);
 
@@ -392,6 +394,7 @@ static void walk_gap(struct walk *w, u64 off, u64 end)
 		see(w, &in, off);
 		off += (u64)n;
 	}
+	w->c->between = false;
 }
 
 /* Function i, unless that has been done. */
@@ -402,7 +405,7 @@ static void walk_once(struct walk *w, u32 i)
 	if (f->flags & DP_FUNC_WALKED)
 		return;
 	f->flags |= DP_FUNC_WALKED;
-	set_bit(w->ct->targets, f->lo - w->ct->t.lo);
+	arrive(w, f->lo - w->ct->t.lo);
 	w->func = i;
 	walk_function(w, f);
 }
@@ -490,14 +493,14 @@ static bool plausible(struct dp_analysis *c, const struct dp_code_text *own, con
 	struct dp_code_text *ct;
 
 	if (target >= f->lo && target <= f->hi)
-		return sure || target == f->hi || get_bit(own->starts, target - own->t.lo);
+		return sure || target == f->hi || dp_code_get(own->starts, target - own->t.lo);
 	ct = dp_code_at(c, target);
 	if (ct && !c->complete) {
 		struct walk w = {.c = c, .ct = ct, .text = (u32)(ct - c->texts)};
 
 		walk_at(&w, target);
 	}
-	if (!ct || !get_bit(ct->starts, target - ct->t.lo))
+	if (!ct || !dp_code_get(ct->starts, target - ct->t.lo))
 		return false;
 	if (sure)
 		return true;
@@ -677,6 +680,10 @@ int dp_code_know(struct dp_analysis *c, u64 addr)
 
 	if (addr == DP_CODE_ALL)
 		return know_all(c);
+	if (addr == DP_CODE_GAPS) {
+		rc = know_all(c);
+		return rc ? rc : dp_gaps_follow(c);
+	}
 	if (!at || c->complete || at->flags & DP_FUNC_KNOWN)
 		return 0;
 	if (c->nknown++ == MANY_KNOWN)

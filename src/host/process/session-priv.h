@@ -112,6 +112,7 @@ struct dp_stretches_part {       /* stretches.c: memory that hits load from */
 	u64 off, loads_off;      /* of struct dp_stretches, and the words of loads, from the region */
 	bool on;                 /* armed, and tables are offered */
 	const char *why;         /* not, or not any more; NULL: no program reads memory */
+	char detail[192];        /* of the reason, where it names a place */
 	struct dp_range *odd;    /* mappings of another kind, by the kernel's flags of them */
 	size_t nodd, cap_odd;
 	u64 due, pause;                /* when the process is looked at next, and the time between */

@@ -5,6 +5,7 @@
  * loaded: code that is in no file, an instruction that cannot be probed, means to change memory without a call.
  */
 #include <dirent.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,8 @@
 #define GUARDS 2
 #define CLOSED "it has made a call that may bring code, or change memory in other ways"
 
+typedef unsigned long long ull;
+
 /* ---- which calls are guarded ---- */
 
 static bool reads_memory(const struct dp_session *s)
@@ -51,6 +54,7 @@ struct sites { /* of one image */
 	struct dp_error *err;
 	int r;
 	bool all; /* each can have a guard */
+	u64 last; /* the call that was looked at last */
 };
 
 static int add_guard(struct sites *w, u64 link, u32 owner)
@@ -81,6 +85,7 @@ static bool guard_call(void *arg, u64 addr, s32 number, bool fits)
 	if ((number >= 0 && !dp_stretch_watches((u32)number)) || dp_module_is_cancel_point(w->im->mod, addr))
 		return false;
 	w->all &= fits;
+	w->last = addr;
 	if (fits)
 		w->r = add_guard(w, addr, DP_GUARD_OWNER);
 	if (fits && !w->r)
@@ -100,13 +105,25 @@ static void forget_spots(struct dp_session *s)
 
 void dp_stretches_give_up(struct dp_session *s, const char *why)
 {
-	struct dp_stretches_part *p = &s->stretches;
+	struct dp_stretches_part *p = &s->stretches, none = {.why = why};
 
 	forget_spots(s);
 	free(p->guards);
 	free(p->odd);
 	free(p->last);
-	*p = (struct dp_stretches_part){.why = why};
+	memcpy(none.detail, p->detail, sizeof(none.detail)); /* which `why` may be */
+	*p = none;
+}
+
+/* A reason with a place in it. */
+DP_PRINTF(2, 3) static const char *because(struct dp_session *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(s->stretches.detail, sizeof(s->stretches.detail), fmt, ap);
+	va_end(ap);
+	return s->stretches.detail;
 }
 
 /* ---- what speaks against it ---- */
@@ -138,12 +155,14 @@ static const char *strange_code(struct dp_session *s, const struct dp_maps *maps
 		if (ours)
 			continue;
 		if (!m->inode)
-			return "there is code that is in no file";
+			return because(s, "the code at 0x%llx is in no file", (ull)m->lo);
 		if (!is_file_of(m, dp_process_image_at(&s->proc, m->lo)))
-			return "code has been loaded since";
+			return because(s, "%s has been loaded since", m->path);
 		size += m->hi - m->lo;
 	}
-	return size > CODE_MAX ? "the program has too much code" : NULL;
+	return size > CODE_MAX ? because(s, "the program has %llu MiB of code; up to %llu are searched for calls",
+					 (ull)(size >> 20), CODE_MAX >> 20)
+			       : NULL;
 }
 
 /* Memory can change by descriptors that are there already; those to come need a call that is watched. */
@@ -274,7 +293,8 @@ static const char *guard_image(struct dp_session *s, const struct dp_image *im, 
 	u64 where;
 
 	if (!dp_module_syscalls_known(im->mod, &where))
-		return "not all of its code is understood";
+		return because(s, "0x%llx in %s may be a system call that no function is known to contain", (ull)where,
+			       dp_process_image_name(&s->proc, im));
 	dp_module_each_syscall(im->mod, guard_call, &w);
 	*r = w.r == -ENOMEM ? w.r : 0;
 	return w.r || !w.all ? "a call of the program's cannot be probed" : NULL;
@@ -522,7 +542,8 @@ static void end(struct dp_session *s)
 		p->why = CLOSED;
 	p->on = false;
 	if (s->opt.tells_reads && s->stretches.why)
-		dp_session_say(s, "process %d: hits read memory by system calls: %s", (int)s->pid, s->stretches.why);
+		dp_session_say(s, "process %d: hits read memory by system calls, up to a microsecond each: %s",
+			       (int)s->pid, s->stretches.why);
 	s->opt.tells_reads = false;
 }
 
