@@ -434,7 +434,7 @@ static const struct cmd_option options[] = {
     {V(WATCH), OPT_PAGES, 0, "pages", NULL, 0, "any number of bytes, by page protection (writes only)"},
     {V(WATCH), OPT_CALLERS, 0, "callers", "N", KIND_TEXT, "show at most N callers (default 12)", true},
     {EVENTS | V(GRAPH), OPT_INTERPRET, 0, "interpret", NULL, 0, "interpret programs instead of compiling them", true},
-    {EVENTS | V(GRAPH) | V(TRACE_PROGRAM), OPT_STRICT_READS, 0, "strict-reads", NULL, 0,
+    {EVENTS | V(GRAPH) | V(TRACE_PROGRAM) | LOADS, OPT_STRICT_READS, 0, "strict-reads", NULL, 0,
      "read memory by system calls only, but for what cannot go away", true},
     {LOADS, OPT_JIT, 0, "jit", "on|off|auto", KIND_WORD,
      "compile programs to machine code; auto, the default: where it pays", true},

@@ -224,6 +224,9 @@ static int take(struct parser *p, const struct cmd_option *o)
 	case OPT_RAW_UNITS:
 		a->flags |= DP_RUN_RAW_UNITS;
 		return 0;
+	case OPT_STRICT_READS:
+		a->strict_reads = true;
+		return 0;
 	case OPT_JIT:
 		return take_jit(p, v);
 	case OPT_JSON:

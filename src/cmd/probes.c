@@ -198,7 +198,7 @@ static bool tells_text(const struct probes_args *a, u32 op)
 static int ask(const struct probes_args *a, u32 op, const char *name, const void *object, size_t size, bool start)
 {
 	struct dp_run_request rq = {.op = op,
-				    .flags = a->flags,
+				    .flags = a->flags | (op == DP_RUN_INSERT && !a->strict_reads ? DP_RUN_LOAD : 0),
 				    .fields = a->fields,
 				    .budget = a->budget,
 				    .pid = a->pid,

@@ -17,7 +17,8 @@ struct probes_args {
 	u32 ndefines;
 	u32 flags; /* enum dp_run_flags */
 	u32 fields;
-	u32 budget;      /* in 0.01 %; 0: none */
+	u32 budget; /* in 0.01 %; 0: none */
+	bool strict_reads;
 	bool has_budget; /* or "off" was given */
 	u32 lo, hi;
 	pid_t pid;

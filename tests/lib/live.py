@@ -2,9 +2,12 @@
 """Programs that answer lines, and tests that begin and end without probes of the driver."""
 import functools
 import os
+import re
+import signal
 import subprocess
+import tempfile
 
-from tap import dprobes, start, test
+from tap import dprobes, need, start, stop, test, text_of
 
 
 class Live:
@@ -24,6 +27,18 @@ class Live:
     def end(self):
         self.p.stdin.close()
         return self.p.wait(60)
+
+
+def system_calls(pid, command):
+    """How many times the process reads by a system call while a command is carried out."""
+    need("strace")
+    out = tempfile.NamedTemporaryFile("w+", prefix="dp-strace-")
+    p = start(["strace", "-f", "-e", "trace=process_vm_readv", "-o", out.name, "-p", str(pid)],
+              stderr=subprocess.PIPE, text=True)
+    assert "attached" in p.stderr.readline()
+    command()
+    stop(p, signal.SIGINT)
+    return len(re.findall(r"process_vm_readv\(", text_of(out.name)))
 
 
 def clean():

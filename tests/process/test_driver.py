@@ -98,6 +98,48 @@ def adoption():
     adopted()
 
 
+READS = "name = %s\nmajor = 1\nlogmax = 1000000000\noffset = look\npush r, rdi; push mem,u64; log 1; exit\n"
+
+
+@alone
+def loads():
+    """programs load from memory that stays, with the same driver and with the successor of a killed one"""
+    o = Live([target("reads")])
+    dprobes("insert", program("m.rpn", READS % target("reads")), "--json", check=0)
+    assert o("calls 1") == "done"
+    rings = our_mappings(o.pid)
+    for i in range(3):
+        assert system_calls(o.pid, lambda: o("calls 20")) == 0, i
+        kill_driver()
+        assert system_calls(o.pid, lambda: o("calls 20")) == 0, i
+        assert hits(dprobes("query", check=0).stdout) == 40 * i + 41
+    if os.geteuid() == 0:
+        assert our_mappings(o.pid) == rings, "the probes were set anew"
+    dprobes("insert", program("m.rpn", READS % target("reads")), "--replace", "--strict-reads", check=0)
+    assert system_calls(o.pid, lambda: o("calls 20")) >= 20
+    dprobes("-r", "-a", check=0)
+    assert not our_mappings(o.pid) and not code_differs(o.pid) and o.end() == 0
+
+
+@alone
+def loads_from_what_vanishes():
+    """other threads take away what is read while drivers are killed: the process goes on, with SIGSEGV blocked"""
+    p = start([target("vanish"), "unmap", "protect", "move", "shrink", "raw", "call"], stdin=subprocess.PIPE,
+              stdout=subprocess.PIPE, text=True)
+    assert p.stdout.readline() == "ready\n"
+    dprobes("insert", program("v.rpn", READS % target("vanish")), check=0)
+    for _ in range(2):
+        time.sleep(0.1)
+        kill_driver()
+        time.sleep(0.1)
+        dprobes("query", check=0)
+        assert p.poll() is None, p.returncode
+    dprobes("-r", "-a", check=0)
+    assert not our_mappings(p.pid) and not code_differs(p.pid)
+    out, _ = p.communicate("", timeout=60)
+    assert p.returncode == 0 and int(out) > 1000, (p.returncode, out)
+
+
 @alone
 def adoption_at_random():
     """drivers killed at random instants, while they begin, drain and answer: still each hit once, each record once"""

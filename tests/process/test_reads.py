@@ -5,7 +5,7 @@ import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-from live import Live  # noqa: E402
+from live import Live, system_calls  # noqa: E402
 from tap import *  # noqa: E402,F403
 
 CALLS = 50
@@ -26,18 +26,6 @@ class Reads:
         assert not code_differs(self.o.pid) and not our_mappings(self.o.pid)
         assert self.o.end() == 0
         return [e["args"] for e in json_lines(text_of(self.trace.out_path))]
-
-
-def system_calls(pid, command):
-    """How many times the process reads by a system call while a command is carried out."""
-    need("strace")
-    out = tempfile.NamedTemporaryFile("w+", prefix="dp-strace-")
-    p = start(["strace", "-f", "-e", "trace=process_vm_readv", "-o", out.name, "-p", str(pid)],
-              stderr=subprocess.PIPE, text=True)
-    assert "attached" in p.stderr.readline()
-    command()
-    stop(p, signal.SIGINT)
-    return len(re.findall(r"process_vm_readv\(", text_of(out.name)))
 
 
 @test
@@ -105,6 +93,19 @@ def loads():
     n, events = calls_for("calls", "text=+0(%di):string", "last=-6(%si):u16", "above=+0(%dx):s64", *MEMBERS, options=())
     assert n == 0, n
     assert all(e["n"] * 100 + 7 == e["w7"] and e["text"] and e["last"] == 0x7461 for e in events)
+
+
+@test
+def loads_of_top():
+    """none in the live view either"""
+    o = Live([target("reads")])
+    t = start([DPROBES, "top", "--plain", "-p", str(o.pid), "p look hist(+0(%di):u64) sum(+8(%di):u64)"],
+              stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: in_place(o.pid) or t.poll() is not None, what="the probe")
+    assert o("calls 1") == "done"
+    assert system_calls(o.pid, lambda: o("calls %d" % CALLS)) == 0
+    assert stop(t, signal.SIGINT) == 0, t.stderr.read()
+    assert not code_differs(o.pid) and o.end() == 0
 
 
 @test

@@ -73,10 +73,10 @@ static bool alone_at_address(const struct dp_block *t, u32 i)
 	return true;
 }
 
-/* What arming finds out about a probe, for those who ask. */
-static void note_outcome(struct dp_session *s, const struct dp_block *t, u32 i)
+/* What arming finds out about a probe, for those who ask: the block's and the session's number of it. */
+static void note_outcome(struct dp_session *s, const struct dp_block *t, u32 i, u32 spot)
 {
-	const struct dp_spot *sp = &s->spots[i];
+	const struct dp_spot *sp = &s->spots[spot];
 	const struct dp_patch *patch = dp_block_patch(t, sp->addr);
 	struct dp_probe *p = dp_spot_probe(s, sp);
 
@@ -88,32 +88,45 @@ static void note_outcome(struct dp_session *s, const struct dp_block *t, u32 i)
 		p->ncompiled++;
 }
 
+static bool is_guard(const struct dp_probe_rt *rt)
+{
+	return rt->flags & (DP_PROBE_GUARD | DP_PROBE_GUARD_END);
+}
+
+static bool stands(const struct dp_block *t, const struct dp_mem *mem, u64 addr)
+{
+	const struct dp_patch *patch = dp_block_patch(t, addr);
+	u8 now[sizeof(patch->jump)];
+
+	return patch && !dp_mem_read(mem, patch->addr, now, patch->len, NULL) && !memcmp(now, patch->jump, patch->len);
+}
+
+/* Guards are those that were written down: which there have to be was judged before anything was in their way. */
 static bool same_probes(struct dp_session *s, const struct dp_block *t, const struct dp_mem *mem)
 {
 	u64 words = t->ctl.rings + s->words_off;
+	u32 n = 0;
 
 	s->region = t->ctl.region_lo;
 	s->rings_off = t->ctl.rings - s->region;
 	s->globals_off = s->opt.share_globals ? t->ctl.rings_hi - s->region : 0;
 	if (s->globals_off && !dp_is_shared_at(s->pid, s->opt.globals_fd, t->ctl.rings_hi))
 		return false;
-	if (t->ctl.nprobes != s->nspots)
-		return false;
 	dp_compile_lay_out(s, s->spots, s->nspots);
 	for (u32 i = 0; i < s->nprobes; i++) {
 		s->probes[i].outcome = DP_OUTCOME_JUMP;
 		s->probes[i].ncompiled = 0;
 	}
-	for (u32 i = 0; i < s->nspots; i++) {
-		const struct dp_patch *patch = dp_block_patch(t, s->spots[i].addr);
-		u8 now[sizeof(patch->jump)];
-
-		if (!patch || dp_mem_read(mem, patch->addr, now, patch->len, NULL) ||
-		    memcmp(now, patch->jump, patch->len) || !same_program(s, mem, &t->probes[i], &s->spots[i], words))
+	for (u32 i = 0; i < t->ctl.nprobes; i++) {
+		if (!stands(t, mem, t->probes[i].addr))
 			return false;
-		note_outcome(s, t, i);
+		if (is_guard(&t->probes[i]))
+			continue;
+		if (n == s->nspots || !same_program(s, mem, &t->probes[i], &s->spots[n], words))
+			return false;
+		note_outcome(s, t, i, n++);
 	}
-	return true;
+	return n == s->nspots;
 }
 
 /* ---- whose they are from now on ---- */
@@ -153,6 +166,7 @@ static void take_over(struct dp_session *s, struct dp_known *k)
 	s->armed = true;
 	s->block = k->block;
 	memset(&k->block, 0, sizeof(k->block));
+	dp_stretches_adopt(s, &s->block.ctl);
 	dp_record_take(s, k);
 	if (k->pid != s->pid && dp_process_started(k->pid) != k->started)
 		dp_known_forget(k); /* its parent, which has ended */

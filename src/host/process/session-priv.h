@@ -235,6 +235,8 @@ int dp_call_resolve(struct dp_session *s, struct dp_event_line *line, struct dp_
 /* stretches.c */
 /* Before the plan: the guards' spots, where programs read memory and all calls of the process are known. E_ARM_NOMEM */
 int dp_stretches_guard(struct dp_session *s, struct dp_error *err);
+/* Go on with those that a killed owner has left, by its control block. */
+void dp_stretches_adopt(struct dp_session *s, const struct dp_control *ctl);
 /* They are no spots of the session any more, for this reason. */
 void dp_stretches_give_up(struct dp_session *s, const char *why);
 /* Bytes of the region for the words of loads, and for the tables. */

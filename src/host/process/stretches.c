@@ -139,20 +139,27 @@ static bool is_file_of(const struct dp_map *m, const struct dp_image *im)
 	       m->dev_minor == im->dev_minor && m->hi <= im->hi;
 }
 
-/* All code is in modules that are known; what is ours does not count. */
-static const char *strange_code(struct dp_session *s, const struct dp_maps *maps, const struct dp_plan *own)
+/* Of a session that was adopted only the block tells where its detours are. */
+static bool is_ours(const struct dp_session *s, const struct dp_map *m)
+{
+	bool ours = m->lo >= s->region && m->hi <= s->block.ctl.region_hi;
+
+	for (u32 i = 0; !ours && i < s->block.ctl.nareas; i++)
+		ours = m->lo < s->block.areas[i].hi && m->hi > s->block.areas[i].lo;
+	for (u32 i = 0; !ours && i < s->plan.space.nareas; i++)
+		ours = m->lo < s->plan.space.areas[i].hi && m->hi > s->plan.space.areas[i].lo;
+	return ours;
+}
+
+/* All code is in modules that are known; what is ours does not count once it is there. */
+static const char *strange_code(struct dp_session *s, const struct dp_maps *maps, bool armed)
 {
 	u64 size = 0;
 
 	for (size_t i = 0; i < maps->n; i++) {
 		const struct dp_map *m = &maps->v[i];
-		bool ours = m->lo >= s->region && m->hi <= s->block.ctl.region_hi;
 
-		if (!m->x || is_system(m))
-			continue;
-		for (u32 k = 0; own && !ours && k < own->space.nareas; k++)
-			ours = m->lo < own->space.areas[k].hi && m->hi > own->space.areas[k].lo;
-		if (ours)
+		if (!m->x || is_system(m) || (armed && is_ours(s, m)))
 			continue;
 		if (!m->inode)
 			return because(s, "the code at 0x%llx is in no file", (ull)m->lo);
@@ -297,7 +304,21 @@ static const char *guard_image(struct dp_session *s, const struct dp_image *im, 
 			       dp_process_image_name(&s->proc, im));
 	dp_module_each_syscall(im->mod, guard_call, &w);
 	*r = w.r == -ENOMEM ? w.r : 0;
-	return w.r || !w.all ? "a call of the program's cannot be probed" : NULL;
+	return w.r || !w.all ? because(s, "the system call at 0x%llx in %s cannot be probed", (ull)w.last,
+				       dp_process_image_name(&s->proc, im))
+			     : NULL;
+}
+
+static struct dp_probe *make_guards(void)
+{
+	struct dp_probe *guards = calloc(GUARDS, sizeof(*guards));
+
+	for (u32 i = 0; guards && i < GUARDS; i++)
+		guards[i] = (struct dp_probe){.from_pattern = true,
+					      .module = "",
+					      .jit = DP_JIT_OFF,
+					      .call_flags = i ? DP_PROBE_GUARD_END : DP_PROBE_GUARD};
+	return guards;
 }
 
 int dp_stretches_guard(struct dp_session *s, struct dp_error *err)
@@ -312,17 +333,12 @@ int dp_stretches_guard(struct dp_session *s, struct dp_error *err)
 	r = dp_maps_read(&maps, s->pid, err);
 	if (r)
 		return r;
-	why = strange_code(s, &maps, NULL);
+	why = strange_code(s, &maps, false);
 	dp_maps_free(&maps);
 	why = why ? why : why_not(s);
-	p->guards = why ? NULL : calloc(GUARDS, sizeof(*p->guards));
+	p->guards = why ? NULL : make_guards();
 	if (!why && !p->guards)
 		return dp_fail(err, E_ARM_NOMEM, "guards");
-	for (u32 i = 0; !why && i < GUARDS; i++)
-		p->guards[i] = (struct dp_probe){.from_pattern = true,
-						 .module = "",
-						 .jit = DP_JIT_OFF,
-						 .call_flags = i ? DP_PROBE_GUARD_END : DP_PROBE_GUARD};
 	for (size_t i = 0; !why && i < s->proc.nimages; i++)
 		why = guard_image(s, &s->proc.images[i], err, &r);
 	if (why)
@@ -397,7 +413,7 @@ static const char *fill_table(struct dp_session *s, struct dp_stretch_table *t)
 
 	if (dp_maps_read(&maps, s->pid, NULL))
 		return "its maps cannot be read";
-	why = strange_code(s, &maps, &s->plan);
+	why = strange_code(s, &maps, true);
 	if (!why && kernel_guards(&seen)) {
 		snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)dp_memory_tid(s->pid));
 		pagemap = seen ? fopen(path, "re") : NULL;
@@ -513,6 +529,31 @@ static int fill(struct arming *a, struct dp_error *err)
 	return r ? r : dp_mem_write(&a->mem, tables_at(a->s), &state, sizeof(state), err);
 }
 
+/* Tables are offered from now on. */
+static void begin_offers(struct dp_stretches_part *p)
+{
+	p->on = !p->why;
+	p->pause = SHORTEST_PAUSE;
+}
+
+void dp_stretches_adopt(struct dp_session *s, const struct dp_control *ctl)
+{
+	struct dp_stretches_part *p = &s->stretches;
+
+	if (!ctl->stretches) {
+		p->why = "its probes were set without";
+		return;
+	}
+	p->off = ctl->stretches - ctl->region_lo;
+	p->loads_off = ctl->loads - ctl->region_lo;
+	p->guards = make_guards();
+	if (!p->guards)
+		p->why = "memory is short";
+	else if (!find_odd(s))
+		p->why = "its mappings cannot be read";
+	begin_offers(p);
+}
+
 /* All guards are in place, and no thread is in a call that it began before. */
 static int ready(struct arming *a, struct dp_error *err)
 {
@@ -527,8 +568,7 @@ static int ready(struct arming *a, struct dp_error *err)
 		p->why = "its mappings cannot be read";
 	else
 		p->why = offer(a->s, &a->mem);
-	p->on = !p->why;
-	p->pause = SHORTEST_PAUSE;
+	begin_offers(p);
 	return 0;
 }
 
