@@ -66,6 +66,9 @@ A_WAY = {
     "a function's computed jump may lead to it": ("lea .Lit(%rip), %rcx\nadd %rcx, %rax\njmp *%rax", TABLE, ""),
     "a function's computed jump may lead behind its end": ("lea .Lfirst(%rip), %rcx\nadd %rcx, %rax\njmp *%rax",
                                                           TABLE, ""),
+    "an entry of a jump table leads to it": (
+        "lea .Ltab(%rip), %rdx\nmovslq (%rdx, %rax, 4), %rax\nadd %rdx, %rax\njmp *%rax\n.Lone: ret", CALL,
+        ".section .rodata\n.Ltab: .long .Lone - .Ltab, .Lit - .Ltab"),
     "a number is loaded before": ("ret", "mov $11, %eax\nsyscall\nret", ""),
     "a number is pushed before": ("ret", "push $11\npop %rax\nmov %rdx, %rdi\nsyscall\nret", ""),
     "it has a prefix": (".byte 0x48, 0x0f, 0x05\nret", "", ""),

@@ -96,7 +96,7 @@ static void give_up(struct flow *f, u64 addr)
 /* In a straight line, up to a function, or to what has been seen. */
 static void follow(struct flow *f, u64 addr)
 {
-	struct dp_range gap;
+	struct dp_range gap = {0, 0};
 	struct dp_code_text *ct = gap_at(f->c, addr, &gap);
 	u64 target, v[2];
 	struct dp_insn in;

@@ -212,6 +212,15 @@ static void see_reference(struct walk *w, const struct dp_insn *in, u64 target)
 	f->from = !f->from || f->from == from ? from : MANY;
 }
 
+/* Control may come there, for what lies between functions: it is no target that a judge has to know. */
+static void lead(struct dp_analysis *c, u64 addr)
+{
+	struct dp_code_text *ct = dp_code_at(c, addr);
+
+	if (ct && ct->led)
+		dp_code_set(ct->led, addr - ct->t.lo);
+}
+
 /* Control may arrive there. */
 static void arrive(struct walk *w, u64 off)
 {
@@ -370,8 +379,8 @@ static void walk_function(struct walk *w, struct dp_func *f)
 	see_end(w, f, &tail);
 	end_function(w);
 	cut_padding(w, f, t->lo + last);
-	if (w->ct->led && f->hi < t->hi && (!valid || dp_insn_falls_through(&tail)))
-		dp_code_set(w->ct->led, f->hi - t->lo);
+	if (!valid || dp_insn_falls_through(&tail))
+		lead(w->c, f->hi);
 }
 
 /* Bytes that no function claims may still be code, and branch into functions. */
@@ -525,8 +534,10 @@ static void read_table(struct dp_analysis *c, u32 i, u64 next_table)
 			break;
 		memcpy(&v, p, 4);
 		target = tb.base + (u64)(s64)v;
-		if (!plausible(c, own, f, target, at < next_table))
+		if (!plausible(c, own, f, target, at < next_table)) {
+			lead(c, target); /* the table goes on, perhaps, with code between functions */
 			break;
+		}
 		dp_code_mark(c, target);
 		tb.entries++;
 	}
