@@ -141,6 +141,34 @@ def loads_from_what_vanishes():
 
 
 @alone
+def loads_again():
+    """a trace of the same process comes and goes: then programs of the driver load as before"""
+    p = start([target("vanish"), "unmap"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert p.stdout.readline() == "ready\n"
+    dprobes("insert", program("v.rpn", READS % target("vanish")), check=0)
+    t = trace_start("-o", "/dev/null", "-p", p.pid, "p look if %di == 1")
+    wait_for(lambda: re.search(r"look.*dprobes %d" % t.pid, dprobes("list", "-p", p.pid).stdout) or
+             t.poll() is not None, what="the trace")
+    time.sleep(0.3)
+    assert stop(t, signal.SIGINT) == 0, text_of(t.err_path)
+
+    def loads_most():
+        seen = []
+
+        def look():
+            seen.append(hits(dprobes("query", check=0).stdout))
+            time.sleep(0.1)
+            seen.append(hits(dprobes("query", check=0).stdout))
+        return system_calls(p.pid, look) < (seen[1] - seen[0]) / 2
+
+    wait_for(loads_most, what="loads")
+    dprobes("-r", "-a", check=0)
+    assert not our_mappings(p.pid) and not code_differs(p.pid)
+    p.communicate("", timeout=60)
+    assert p.returncode == 0
+
+
+@alone
 def adoption_at_random():
     """drivers killed at random instants, while they begin, drain and answer: still each hit once, each record once"""
     if os.geteuid() != 0:

@@ -505,7 +505,10 @@ void dp_session_tend_stretches(struct dp_session *s)
 		return;
 	why = offer(s, &mem);
 	dp_mem_close(&mem);
-	p->on = !why;
+	/* Strange code is another dprobes' perhaps, and will go. */
+	p->on = !why || why == p->detail;
+	if (why)
+		p->due = now + LONGEST_PAUSE;
 	p->why = why;
 }
 
