@@ -381,4 +381,5 @@ def main():
             json.dump(everything, f, indent=1)
 
 
-main()
+if __name__ == "__main__":
+    main()
