@@ -122,6 +122,7 @@ struct dp_text_call { /* a system call; link-time addresses */
 	u64 load;          /* the instruction that loads the address which is the second argument, long enough for a
 			      jump; 0: there is none */
 	s64 number, first; /* and the first argument; -1: not known */
+	bool joined;       /* control also arrives behind it without the call */
 };
 
 typedef void (*dp_call_fn)(const struct dp_text_call *call, void *arg);

@@ -147,13 +147,14 @@ static int by_addr(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
+/* Where others arrive behind a call, nobody knows there which call it was, or whether there was one: its entry tells. */
 static void note_number(const struct dp_text_call *found, void *arg)
 {
 	const struct calls *calls = arg;
 	struct call key = {.addr = found->addr};
 	struct call *call = bsearch(&key, calls->v, calls->n, sizeof(key), by_addr);
 
-	if (call && found->number >= 0 && found->number <= INT32_MAX)
+	if (call && !found->joined && found->number >= 0 && found->number <= INT32_MAX)
 		call->number = (s32)found->number;
 }
 

@@ -185,7 +185,7 @@ def listed():
     assert re.search(r"^2 +open +[$]path [$]flags [$]mode$", r.stdout, re.M), r.stdout
     libc = [line.split()[-1] for line in open("/proc/self/maps") if re.search(r"/libc[.-]", line)][0]
     r = dprobes("funcs", libc, "s", check=0)
-    assert re.search(r"^[0-9a-f]+ jump +write +(__)?write[+]0x", r.stdout, re.M), r.stdout[:3000]
+    assert re.search(r"^[0-9a-f]+ jump +kill +(__)?kill[+]0x", r.stdout, re.M), r.stdout[:3000]
     assert re.search(r"^[0-9a-f]+ jump +[?] +syscall[+]0x", r.stdout, re.M), r.stdout[-3000:]
     assert " instructions that call the system: " in r.stderr, r.stderr
     left_out = re.findall(r" refused ", r.stdout)
@@ -200,8 +200,10 @@ NUMBERS = (
     ("loaded", "getpid", "mov $39, %eax; mov %edi, %esi; nop"),
     ("copied", "getppid", "mov $110, %r8d; xor %eax, %eax; test %edi, %edi; mov %r8d, %eax"),
     ("zero", "read", "xor %eax, %eax; lea 8(%rsp), %rsi; mov $-1, %edi"),
+    ("stored", "getpid", "mov $39, %eax; movb $0, -8(%rsp); shrb -8(%rsp); mov %edi, %esi"),
     ("fallen", "getpid", "mov $39, %eax; test %esp, %esp; jz loaded"),
     ("entered", "?", "mov $39, %eax; test %edi, %edi; jz 1f; mov $110, %eax; 1: mov %edi, %esi"),
+    ("behind", "?", "mov $39, %eax; mov %edi, %esi; test %esp, %esp; jz .+4"),  # to the instruction behind the call
     ("popped", "?", "mov $110, %eax; push $39; pop %rax; mov %edi, %esi"),
     ("added", "?", "mov $30, %eax; add $9, %eax; mov %edi, %esi"),
     ("widened", "?", "mov $39, %eax; cltq; mov %edi, %esi"),

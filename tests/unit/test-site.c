@@ -368,6 +368,38 @@ static void test_exits(void)
 	ok(n < 0 && err.code == E_FUNC_EXITS, "no exits of an unproven function");
 }
 
+struct seen_call {
+	struct dp_text_call last;
+	int n;
+};
+
+static void see_call(const struct dp_text_call *call, void *arg)
+{
+	struct seen_call *seen = arg;
+
+	seen->last = *call;
+	seen->n++;
+}
+
+/* What registers hold before a system call, with a constant stored by a byte in between. */
+static void test_calls(void)
+{
+	/* xor edi,edi; lea 0x40(%rip),%rsi; mov $14,%eax; movb $0,0x66(%rsp); shlb 0x67(%rsp); syscall; ret */
+	static const int one[] = ONE(26), joined[] = ONE(12);
+	struct seen_call seen = {.n = 0};
+	struct world w;
+
+	build(&w, "31ff 488d3540000000 b80e000000 c644246600 d0642467 0f05 c3", one, NULL);
+	dp_text_find_calls(&w.text.t, see_call, &seen);
+	ok(seen.n == 1 && seen.last.number == 14 && !seen.last.first && seen.last.load == CODE + 2 && !seen.last.joined,
+	   "a constant that is stored in memory, and a shift there, change no register (%d: call %d)", seen.n,
+	   (int)seen.last.number);
+	/* test edi,edi; js 11; mov $202,%eax; syscall; 11: ret */
+	build(&w, "85ff 7807 b8ca000000 0f05 c3", joined, NULL);
+	dp_text_find_calls(&w.text.t, see_call, &seen);
+	ok(seen.n == 2 && seen.last.number == 202 && seen.last.joined, "control arrives behind a call without it");
+}
+
 /* ---- compilers ---- */
 
 static const char switches[] =
@@ -611,6 +643,7 @@ int main(void)
 	test_guards();
 	test_upto();
 	test_exits();
+	test_calls();
 	if (mkdtemp(dir)) {
 		snprintf(path, sizeof(path), "%s/s.c", dir);
 		f = fopen(path, "w");

@@ -117,16 +117,19 @@ static void step_one(struct state *s, const struct dp_insn *in, u64 addr)
 	case 0x87:
 	case 0x88: /* mov of a byte */
 	case 0x8a:
+		break;
 	case 0xc0: /* shifts */
 	case 0xc1:
-	case 0xc6:
+	case 0xc6: /* mov of a constant byte */
 	case 0xd0:
 	case 0xd1:
 	case 0xd2:
 	case 0xd3:
 	case 0xfe: /* inc, dec */
 	case 0xff:
-		break;
+		if (direct) /* the other field of ModRM is no register: it belongs to the opcode */
+			forget(s, rm, true);
+		return;
 	default:
 		if (op >= 0x38 || (op & 7) > 3) { /* else add, or, adc, sbb, and, sub, xor */
 			forget_all(s);
@@ -180,7 +183,11 @@ static void look_through(const struct dp_text *t, const struct dp_func *f, dp_ca
 		if (f->flags & DP_FUNC_UNPROVEN || dp_text_is_target(t, a))
 			forget_all(&s);
 		if (in.cls == DP_INSN_SYSCALL && dp_code_is_syscall(t->bytes + (a - t->lo))) {
-			struct dp_text_call call = {.addr = a, .load = s.lea, .number = s.v[RAX], .first = s.v[RDI]};
+			struct dp_text_call call = {.addr = a,
+						    .load = s.lea,
+						    .number = s.v[RAX],
+						    .first = s.v[RDI],
+						    .joined = dp_text_is_target(t, a + in.len)};
 
 			found(&call, arg);
 		}
