@@ -32,6 +32,7 @@ const char *dp_outcome_name(enum dp_outcome o);
 #define DP_FUNC_WALKED 0x80   /* private to the analysis: its instructions have been seen, */
 #define DP_FUNC_GAP 0x100     /* the bytes in front of it have, */
 #define DP_FUNC_KNOWN 0x200   /* and all that leads into it */
+#define DP_FUNC_LEVEL 0x400   /* a part without a name that begins with the stack of a function's entry */
 #define DP_FUNC_OPEN 0x8      /* hi was not given but inferred: trailing padding is cut off by the analysis */
 
 struct dp_func {

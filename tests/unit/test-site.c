@@ -368,6 +368,50 @@ static void test_exits(void)
 	ok(n < 0 && err.code == E_FUNC_EXITS, "no exits of an unproven function");
 }
 
+/* A part without a name that may as well be a function which this one alone jumps to. */
+static void test_exits_of_part(void)
+{
+	/*
+	 * 0: test edi,edi; je 9; jmp 16; 9: ret; 16: test edi,edi; jg 25; 20: js 23; nop; 23: ret (no jump fits);
+	 * nop; 25: mov (%rcx),%eax; jmp 20
+	 */
+	static const int two[] = {0, 10, 16, 29, -1};
+	static const struct {
+		const char *what, *code;
+		u32 flags;
+		int n;
+		u64 first, second;
+		bool alone;
+	} cases[] = {
+	    {"where no jump fits in a part that is like a function, the jump to it is the exit",
+	     "85ff 7405 e907000000 c3 909090909090 85ff 7f05 7801 90 c3 90 8b01 ebf7", DP_FUNC_NAMELESS, 2, 4, 9, true},
+	    {"a part that goes back is none", "85ff 7405 e907000000 c3 909090909090 85ff 7f05 7801 90 c3 90 75ee ebf7",
+	     DP_FUNC_NAMELESS, 2, 9, 23, false},
+	    {"nor is one that begins with a frame",
+	     "85ff 7405 e907000000 c3 909090909090 85ff 7f05 7801 90 c3 90 8b01 ebf7", DP_FUNC_NAMELESS | DP_FUNC_PART,
+	     2, 9, 23, false},
+	    {"nor one to which a conditional jump leads",
+	     "85ff 740c e907000000 c3 909090909090 85ff 7f05 7801 90 c3 90 8b01 ebf7", DP_FUNC_NAMELESS, 2, 9, 23,
+	     false},
+	};
+	u64 v[8], to[8];
+	struct dp_exit_env env = {inside, NULL, to};
+	struct world w;
+
+	for (size_t i = 0; i < DP_ARRAY_SIZE(cases); i++) {
+		int n;
+
+		raw(&w, cases[i].code, two, NULL);
+		w.funcs[1].flags = cases[i].flags;
+		analyse(&w);
+		n = dp_code_exits(&w.an, CODE, &env, v, 8, NULL);
+		ok(n == cases[i].n && v[0] == CODE + cases[i].first && v[1] == CODE + cases[i].second &&
+		       to[0] == (cases[i].alone ? CODE + 16 : 0),
+		   "exits: %s (%d: %d %d, to 0x%x)", cases[i].what, n, (int)(v[0] - CODE), (int)(v[1] - CODE),
+		   (unsigned)to[0]);
+	}
+}
+
 struct seen_call {
 	struct dp_text_call last;
 	int n;
@@ -643,6 +687,7 @@ int main(void)
 	test_guards();
 	test_upto();
 	test_exits();
+	test_exits_of_part();
 	test_calls();
 	if (mkdtemp(dir)) {
 		snprintf(path, sizeof(path), "%s/s.c", dir);

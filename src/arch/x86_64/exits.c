@@ -3,28 +3,49 @@
  * Exits of a function: the places at which control goes back to the caller or on to another
  * function that will. A missed exit would leave a return probe without its return, so doubt is an
  * error.
+ *
+ * A part without a name may be a function of its own to which this one alone jumps: nothing tells the two apart. It
+ * counts as a part, because returns are then seen where they happen, unless it returns where no jump fits.
  */
 #include "arch/x86_64/indirect.h"
 #include "arch/analysis.h"
 
-#define MAX_RANGES 64 /* a function and its parts */
+#define MAX_RANGES 64   /* a function and its parts */
+#define CALLED_MAX 4096 /* bytes of a part that may count as another function */
+
+struct range {
+	const struct dp_func *f;
+	bool joined; /* control comes other than by a jump to its start, or goes on in another range */
+	bool tight;  /* no jump fits at one of its exits */
+};
 
 struct search {
 	struct dp_analysis *c;
 	const struct dp_exit_env *env;
 	struct dp_error *err;
-	const struct dp_func *ranges[MAX_RANGES]; /* first the function itself */
-	u32 nranges;
+	struct range ranges[MAX_RANGES];          /* first the function itself */
+	u32 nranges, at;                          /* at: the one that is looked at */
+	const struct dp_func *called[MAX_RANGES]; /* parts that count as other functions */
+	u32 ncalled;
 	u64 *exits;
 	int n, max;
 };
 
-static bool known(const struct search *s, const struct dp_func *f)
+static struct range *known(struct search *s, const struct dp_func *f)
 {
 	for (u32 i = 0; i < s->nranges; i++)
-		if (s->ranges[i] == f)
+		if (s->ranges[i].f == f)
+			return &s->ranges[i];
+	return NULL;
+}
+
+/* Whether a jump to its start is a tail call. */
+static bool is_function(const struct search *s, const struct dp_func *f)
+{
+	for (u32 i = 0; i < s->ncalled; i++)
+		if (s->called[i] == f)
 			return true;
-	return false;
+	return !(f->flags & DP_FUNC_PART);
 }
 
 static int doubt(struct search *s, const char *why, u64 addr)
@@ -47,8 +68,17 @@ static int function_at(struct search *s, u64 addr, const struct dp_func **f)
 	return 0;
 }
 
+static bool jump_fits(const struct search *s, u64 addr)
+{
+	struct dp_site site;
+
+	return !dp_site_judge(&dp_code_at(s->c, addr)->t, addr, &site, NULL) && site.outcome == DP_OUTCOME_JUMP;
+}
+
 static void add_exit(struct search *s, u64 addr, u64 to)
 {
+	if (s->at && !jump_fits(s, addr))
+		s->ranges[s->at].tight = true;
 	if (s->n < s->max)
 		s->exits[s->n] = addr;
 	if (s->n < s->max && s->env->to)
@@ -56,16 +86,21 @@ static void add_exit(struct search *s, u64 addr, u64 to)
 	s->n++;
 }
 
-/* Control goes on in another range which then belongs to the function. */
-static int follow(struct search *s, const struct dp_func *f, u64 from)
+/* Control goes on in another range which then belongs to the function. at_start: by an unconditional jump there. */
+static int follow(struct search *s, const struct dp_func *f, u64 from, bool at_start)
 {
-	if (known(s, f))
+	struct range *r = known(s, f);
+
+	s->ranges[s->at].joined = true;
+	if (r) {
+		r->joined |= !at_start;
 		return 0;
+	}
 	if (f->flags & DP_FUNC_UNPROVEN)
 		return doubt(s, "it goes on in code that jumps to a computed address", from);
 	if (s->nranges == MAX_RANGES)
 		return doubt(s, "it has too many parts", from);
-	s->ranges[s->nranges++] = f;
+	s->ranges[s->nranges++] = (struct range){.f = f, .joined = !at_start};
 	return 0;
 }
 
@@ -89,14 +124,9 @@ static int branch_out(struct search *s, const struct dp_insn *in, u64 from, u64 
 
 	if (rc)
 		return rc;
-	if (f && known(s, f)) {
-		if (target == f->lo && f != s->ranges[0] && !(f->flags & DP_FUNC_PART))
-			return tail_call(s, in, from, target);
-		return 0;
-	}
-	if (!f || (target == f->lo && !(f->flags & DP_FUNC_PART)))
+	if (!f || (target == f->lo && f != s->ranges[0].f && is_function(s, f)))
 		return tail_call(s, in, from, target);
-	return follow(s, f, from);
+	return follow(s, f, from, target == f->lo && in->cls == DP_INSN_JMP_REL);
 }
 
 static int indirect_jump(struct search *s, const struct dp_text *t, const struct dp_func *f,
@@ -106,6 +136,7 @@ static int indirect_jump(struct search *s, const struct dp_text *t, const struct
 	int rc;
 
 	dp_indirect_trace(t, trail, in, off, &ind);
+	s->ranges[s->at].joined = true;
 	if (ind.kind == DP_INDIRECT_TABLE || ind.kind == DP_INDIRECT_SUM)
 		return 0;
 	rc = s->env->internal(s->env->arg, f, ind.kind == DP_INDIRECT_MEMORY && ind.indexed ? ind.table : 0);
@@ -155,7 +186,7 @@ static int run_off(struct search *s, const struct dp_text *t, const struct dp_fu
 	}
 	if (!next)
 		return doubt(s, "control runs off the end", f->hi);
-	return follow(s, next, f->hi);
+	return follow(s, next, f->hi, false);
 }
 
 static int scan(struct search *s, const struct dp_func *f)
@@ -188,6 +219,62 @@ static int scan(struct search *s, const struct dp_func *f)
 	return real && falls ? run_off(s, t, f) : 0;
 }
 
+static bool is_call(const struct dp_insn *in)
+{
+	return in->cls == DP_INSN_CALL_REL || in->cls == DP_INSN_CALL_IND;
+}
+
+/* Whether control arrives at an address inside it that none of its own branches and calls leads to. */
+static bool entered_inside(const struct dp_text *t, const struct dp_func *f)
+{
+	for (u64 a = f->lo + 1; a < f->hi; a++) {
+		bool own = !dp_text_is_target(t, a);
+		struct dp_insn in;
+		u64 target;
+		int n;
+
+		for (u64 b = f->lo; b < f->hi && !own; b += (u64)n) {
+			n = dp_insn_decode(&in, t->bytes + (b - t->lo), f->hi - b);
+			if (n < 0)
+				return true;
+			own = (dp_insn_target(&in, b, &target) && target == a) || (is_call(&in) && b + (u64)n == a);
+		}
+		if (!own)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A part counts as a function where that makes its exits places for jumps: it begins with the stack of a function's
+ * entry, is only jumped to, at its start, and never goes back. Whether there was one.
+ */
+static bool call_parts(struct search *s)
+{
+	u32 before = s->ncalled;
+
+	for (u32 i = 1; i < s->nranges; i++) {
+		const struct range *r = &s->ranges[i];
+
+		if (r->tight && !r->joined && r->f->flags & DP_FUNC_LEVEL && r->f->hi - r->f->lo <= CALLED_MAX &&
+		    !entered_inside(&dp_code_at(s->c, r->f->lo)->t, r->f))
+			s->called[s->ncalled++] = r->f;
+	}
+	return s->ncalled > before;
+}
+
+static int search_from(struct search *s, const struct dp_func *f)
+{
+	int rc = 0;
+
+	s->ranges[0] = (struct range){.f = f};
+	s->nranges = 1;
+	s->n = 0;
+	for (s->at = 0; s->at < s->nranges && !rc; s->at++)
+		rc = scan(s, s->ranges[s->at].f);
+	return rc;
+}
+
 int dp_code_exits(struct dp_analysis *c, u64 addr, const struct dp_exit_env *env, u64 *exits, int max,
 		  struct dp_error *err)
 {
@@ -202,12 +289,11 @@ int dp_code_exits(struct dp_analysis *c, u64 addr, const struct dp_exit_env *env
 	if (f->flags & DP_FUNC_UNPROVEN)
 		return dp_fail(err, E_FUNC_EXITS, "the function at 0x%llx jumps to a computed address",
 			       (unsigned long long)f->lo);
-	s.ranges[s.nranges++] = f;
-	for (u32 i = 0; i < s.nranges; i++) {
-		rc = scan(&s, s.ranges[i]);
-		if (rc)
-			return rc;
-	}
+	do
+		rc = search_from(&s, f);
+	while (!rc && call_parts(&s));
+	if (rc)
+		return rc;
 	if (s.n > max)
 		return dp_fail(err, E_FUNC_EXITS, "the function at 0x%llx has %d exits, more than %d",
 			       (unsigned long long)f->lo, s.n, max);

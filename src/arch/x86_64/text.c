@@ -466,9 +466,9 @@ static void find_part(struct dp_code_text *ct, u32 i)
 {
 	struct dp_func *f = &ct->funcs[i];
 
-	if (f->flags & DP_FUNC_NAMELESS && !(f->flags & (DP_FUNC_ENTERED | DP_FUNC_GO)) && f->from && f->from != MANY &&
-	    f->from != i + 1)
-		f->flags |= DP_FUNC_PART;
+	if (f->flags & DP_FUNC_NAMELESS && !(f->flags & (DP_FUNC_PART | DP_FUNC_ENTERED | DP_FUNC_GO)) && f->from &&
+	    f->from != MANY && f->from != i + 1)
+		f->flags |= DP_FUNC_PART | DP_FUNC_LEVEL;
 }
 
 static void walk_all(struct dp_analysis *c)
