@@ -539,6 +539,24 @@ def tail_calls_elsewhere():
 
 
 @test
+def tail_calls_through_stubs():
+    """jumps by way of the linkage table are followed to a function of the same library, not to another library"""
+    lib = compiled(DIR, "libjumps.so", """
+#include <stdlib.h>
+long twice(long x) { return 2 * x; }
+long outer(long x) { return twice(x + 1); }
+long away(long x) { return labs(x); }
+""", "-O2", "-g", "-shared", "-fPIC", "-fno-builtin", "-fno-inline")
+    prog = compiled(DIR, "jumps", "long outer(long), away(long);\n"
+                    "int main(int n, char **v) { return outer(n + 3) + away(n); }",
+                    "-O2", "-Wl,--no-as-needed", lib, "-Wl,-rpath," + DIR)
+    r = dprobes("trace", "--json", "r libjumps:outer $retval $x", "--", prog, check=11)
+    assert [e["args"] for e in json_lines(r.stdout) if "args" in e] == [{"retval": 10, "x": 4}], (r.stdout, r.stderr)
+    assert "the returns of 1 of them are probed" in r.stderr, r.stderr
+    assert "E-FUNC-TAIL" in dprobes("trace", "r libjumps:away $retval $x", "--", prog, check=1).stderr
+
+
+@test
 def durations():
     """r do_query $retval $duration: one record for a call, recursion too, with the time of that very call"""
     got = args("r do_query $retval $duration $sql $kind")

@@ -39,15 +39,33 @@ static bool can_be_probed(struct unit *u, u64 func)
 	return good;
 }
 
-static bool can_follow(struct search *s, u64 to)
+/*
+ * The function at which a jump to `to` arrives; 0: it is not known. A stub of the linkage table leads to the function of
+ * that name which this file defines: others are in other files.
+ */
+static u64 arrival(struct unit *u, u64 to)
 {
 	struct dp_symbol sym;
+	const char *stub, *name;
 
+	if (!dp_module_symbol_at(u->c.mod, to, &sym) || sym.addr != to)
+		return 0;
+	stub = strstr(sym.name, "@plt");
+	if (!stub)
+		return to;
+	name = dp_cc_format(&u->c, "%.*s", (int)(stub - sym.name), sym.name);
+	return dp_module_symbol(u->c.mod, name, &sym, NULL) || sym.is_ifunc ? 0 : sym.addr;
+}
+
+static bool can_follow(struct search *s, u64 to)
+{
+	if (to == DP_EXIT_ELSEWHERE || s->u->c.by_name)
+		return false;
+	to = arrival(s->u, to);
 	for (u32 i = 0; i < s->n; i++)
 		if (s->funcs[i] == to)
 			return true;
-	if (to == DP_EXIT_ELSEWHERE || s->u->c.by_name || s->n == FOLLOWED_MAX ||
-	    !dp_module_symbol_at(s->u->c.mod, to, &sym) || sym.addr != to || !can_be_probed(s->u, to))
+	if (!to || s->n == FOLLOWED_MAX || !can_be_probed(s->u, to))
 		return false;
 	s->funcs[s->n++] = to;
 	return true;
