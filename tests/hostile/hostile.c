@@ -207,6 +207,16 @@ static struct dp_rings *find_rings(u64 *size)
 	return found;
 }
 
+/* By a system call: what is found may not be mapped yet, or no more. */
+static bool get(void *to, const void *from, size_t size)
+{
+	struct iovec there = {(void *)from, size}, here = {to, size};
+
+	return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)size;
+}
+
+#define GET(field, v) get(&(v), &(field), sizeof(v))
+
 static struct dp_control *find_control(void)
 {
 	unsigned long lo, hi;
@@ -215,13 +225,13 @@ static struct dp_control *find_control(void)
 	FILE *f = fopen("/proc/self/maps", "re");
 
 	while (f && !found && fgets(line, sizeof(line), f)) {
-		struct dp_blob_head *head;
+		struct dp_blob_head head;
 
 		if (sscanf(line, "%lx-%lx %7s", &lo, &hi, mode) != 3 || strcmp(mode, "r-xp") || strchr(line, '/') || strchr(line, '['))
 			continue;
-		head = (struct dp_blob_head *)lo;
-		if (hi - lo >= sizeof(*head) && head->magic == DP_BLOB_MAGIC && head->ctl)
-			found = (struct dp_control *)head->ctl;
+		if (hi - lo >= sizeof(head) && get(&head, (void *)lo, sizeof(head)) && head.magic == DP_BLOB_MAGIC &&
+		    head.ctl)
+			found = (struct dp_control *)head.ctl;
 	}
 	if (f)
 		fclose(f);
@@ -302,10 +312,13 @@ static u32 ask_for(u32 tid)
 	struct dp_control *c;
 	struct dp_asks *asks;
 	struct dp_ask *a;
+	u32 serving = 0;
+	u64 at = 0;
 
-	while (!(c = find_control()) || !c->asks || !((struct dp_asks *)c->asks)->serving)
+	while (!(c = find_control()) || !GET(c->asks, at) || !at || !GET(((struct dp_asks *)at)->serving, serving) ||
+	       !serving)
 		usleep(10000);
-	asks = (struct dp_asks *)c->asks;
+	asks = (struct dp_asks *)at;
 	a = &asks->v[DP_ASKS - 1];
 	a->tid = tid;
 	a->addr = (u64)&thing & ~7ull;

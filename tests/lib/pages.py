@@ -29,6 +29,9 @@ FORMS = [
     (r"-?\b\d+(?:\.\d+)?(?:e[+-]\d+)? ?(?:ns|us|ms|s|KiB|MiB)?(?![\w.])", "N"),
     (r"-?\d+", "N"),
     (r"\bN s\b", "N"),  # seconds stand apart in columns
+    # Functions that the C library does not export have names only with its debug symbols, and from glibc 2.41 on one of
+    # these makes many of the system calls.
+    (r"\b(?:start_thread|clone3?|open|clock_nanosleep|libc\.so\.6)\+N", "LIBC+N"),
     (r"\s+", " "),
 ]
 

@@ -99,6 +99,13 @@ def threads():
     assert w.end()[0] == 7 * 700 + 4 * 300 + 8000
 
 
+def between(words, first, last):
+    """How often each word was stored to between `add first 1` and `add last 1`. What clears the table may be told in
+    pieces that begin at these words, too: it comes before."""
+    at = [len(words) - 1 - words[::-1].index(w) for w in (first, last)]
+    return Counter(words[at[0] + 1:at[1]])
+
+
 @test
 def same_page():
     """instructions that have been met before tell every store, also while other threads store to the same words"""
@@ -112,8 +119,7 @@ def same_page():
     rows, out = end(t, w.pid)
     seen = [(a, n) for a, _, n in values(out)]
     base = min(a for a, _ in seen)
-    words = [(a - base) // 8 for a, _ in seen]
-    words = Counter(words[words.index(4000) + 1:words.index(4001)])
+    words = between([(a - base) // 8 for a, _ in seen], 4000, 4001)
     want = {0: 12000 + 12000 + 300, 512: 300, 1024: 300, 4095: 3 * 12000, 4094: 12000}
     want.update({8 + 3 * i: 3000 for i in range(4)})
     # A full log is told: what is missing is what was lost, and nothing is there twice.
@@ -138,8 +144,7 @@ def another_owner():
     rows, out = end(t)
     seen = [a for a, _, _ in values(out)]
     first = min(seen)
-    words = [(a - first) // 8 for a in seen]
-    words = Counter(words[words.index(4000) + 1:words.index(4001)])
+    words = between([(a - first) // 8 for a in seen], 4000, 4001)
     want = Counter({4095: 3 * 240, 4094: 240, **{8 + 3 * i: 60 for i in range(4)}})
     del words[0]  # by the instruction that is the other one's: not told by itself
     assert not words - want and (want - words).total() <= rows["t"]["lost"], (words, rows)
@@ -198,7 +203,8 @@ def calls():
     assert {a // 4096 for a, _, _ in seen[1:1 + len(pages)]} == pages, seen
     assert all(o == 0 and n & 0xff == 0x78 for _, o, n in seen[1:-1]), seen
     assert seen[-1] == (base + 800, x, x + 1), seen
-    assert re.search(r"at=\S+ old=0 new=\d+ ip=(__GI___)?_*(libc_)?read\+", out), out
+    # The C library may have one function for many calls, which has no name in what is installed.
+    assert re.search(r"at=\S+ old=0 new=\d+ ip=((__GI___)?_*(libc_)?read|libc\.so\.6)\+", out), out
     assert rows["t"]["missed"] == 0
     w.end()
 

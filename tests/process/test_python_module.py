@@ -359,7 +359,7 @@ def page():
     text = text_of(os.path.join(ROOT, "doc", "python.md"))
     need("gcc", "make")
     server = compiled(DIR, "server", open(os.path.join(ROOT, "examples", "tutorial", "shop.c")).read(), "-g", "-O1",
-                      "-w", "-pthread")
+                      "-w", "-D_GNU_SOURCE", "-pthread")
     p = start([server])
     session, said = {"pid": p.pid}, io.StringIO()
     with redirect_stdout(said):

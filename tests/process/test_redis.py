@@ -61,7 +61,7 @@ def counts():
     """counts equal redis' own statistics, and each entry has its exit"""
     redis = Redis()
     redis.check_replies(1)
-    pairs = ["lookupCommand", "dictFind", "lookupKey", "call", "processCommand", "sdsnewlen", "zfree", "addReply",
+    pairs = ["lookupCommandLogic", "dictFind", "lookupKey", "call", "processCommand", "_sdsnewlen", "zfree", "addReply",
              "createStringObject", "dictAdd", "setCommand", "getCommand", "incrCommand"]
     events = sum((["p:e_%s %s %s" % (f, f, NEVER), "r:r_%s %s %s" % (f, f, NEVER_R)] for f in pairs), [])
     t = trace_start("-o", os.path.join(redis.dir, "trace.txt"), "-p", redis.p.pid, *events,
@@ -99,8 +99,8 @@ def counts():
 def records():
     """connections and commands as JSON lines"""
     redis = Redis()
-    t = trace_start("--json", "--buffer", "16M", "-p", redis.p.pid, "p:conn redis-server:acceptUnixHandler fd=%si:s32",
-                    "r:cmd redis-server:lookupCommand found=$retval", "p:name redis-server:setCommand c=%di",
+    t = trace_start("--json", "--buffer", "16M", "-p", redis.p.pid, "p:conn libc:accept4 fd=%di:s32",
+                    "r:cmd redis-server:lookupCommandLogic found=$retval", "p:name redis-server:setCommand c=%di",
                     "p:key lookupKey db=%di key=+0(+8(%si)):string if key ~ \"some-*\" || key == \"other\"",
                     "r:opened libc:accept4 fd=$retval:s32")
     armed(t, redis.p)

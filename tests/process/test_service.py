@@ -102,16 +102,17 @@ def confined():
     if os.getuid():
         raise Skip("needs root")
     shutil.rmtree(PROGRAMS, ignore_errors=True)
-    put("10-good.rpn", body("push r, rdi; log 1; exit"))
+    obey = shutil.copy(OBEY, tempfile.tempdir)  # where every user can get at it
+    put("10-good.rpn", body("push r, rdi; log 1; exit", obey))
     with open(UNIT) as f:
         caps = re.findall(r"CAP_(\w+)", "\n".join(re.findall(r"(?m)^CapabilityBoundingSet=.*", f.read())))
     bounds = "-all" + "".join(",+" + c.lower() for c in caps)
-    o, other = Obey(), Obey(user=65534)
+    o, other = Obey(obey), Obey(obey, user=65534)
     p, told, said = serve(PROGRAMS, prefix=(unshare, "-m", "--propagation", "slave", setpriv, "--bounding-set", bounds,
                                             "--no-new-privs"))
     assert "1 programs of the directory inserted, 0 not" in told, said
     assert our_mappings(o.pid) and our_mappings(other.pid), said
-    later = Obey()
+    later = Obey(obey)
     wait_for(lambda: our_mappings(later.pid), what="probes in a program that starts later")
     assert later("add 4711 1") == "4712" and stop(p) == 0
     for x in (o, other, later):

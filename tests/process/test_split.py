@@ -296,7 +296,8 @@ def damaged():
         b = bytearray(good[name])
         struct.pack_into(form, b, at, value)
         write_elf(path + ".dwp", {**good, name: bytes(b)})
-    assert attempt("good", (0,)).stdout.count("\n") > 2
+    right = attempt("good", (0,)).stdout
+    assert right.count("\n") > 2
     size = len(good[".debug_cu_index"])
     slots = struct.unpack_from("<I", good[".debug_cu_index"], 12)[0]
     table = 16 + 12 * slots
@@ -309,7 +310,9 @@ def damaged():
     for k in range(rows):
         struct.pack_into("<I", beyond, table + 4 * len(COLUMNS) + 4 * len(COLUMNS) * k, 0xfffffff0)
     write_elf(path + ".dwp", {**good, ".debug_cu_index": bytes(beyond)})
-    assert "E-LINE-PACKAGE" in attempt("beyond", (1,)).stderr
+    r = attempt("beyond")
+    # elfutils from 0.191 on reads packages itself, and does not need this part to find a unit.
+    assert "E-LINE-PACKAGE" in r.stderr if r.returncode else r.stdout == right, r
     for cut in range(0, size, 7):
         write_elf(path + ".dwp", {**good, ".debug_cu_index": good[".debug_cu_index"][:cut]})
         attempt(("cut", cut))

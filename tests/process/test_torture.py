@@ -82,7 +82,7 @@ def our_leftovers(pid):
         code = [line for line in f if " r-xp 00000000 00:00 0" in line and "[" not in line]
     for fd in os.listdir("/proc/%d/fd" % pid):
         try:
-            code += [fd] if "dprobes" in os.readlink("/proc/%d/fd/%s" % (pid, fd)) else []
+            code += [fd] if os.readlink("/proc/%d/fd/%s" % (pid, fd)).startswith("/memfd:dprobes") else []
         except FileNotFoundError:
             pass  # the program opens and closes its libraries
     return code
