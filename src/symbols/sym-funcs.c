@@ -82,6 +82,25 @@ static void bound(struct dp_module *m)
 	}
 }
 
+/*
+ * In functions that make threads the rules by which to unwind end in front of the system call (clone3 in glibc), since
+ * the child comes out of it without a caller. Where such a function has no name either, it goes on to the next start.
+ */
+static void extend_clones(struct dp_module *m)
+{
+	for (size_t i = 0; i < m->funcs.n; i++) {
+		struct mod_range *r = &m->funcs.v[i];
+		u64 limit = i + 1 < m->funcs.n ? m->funcs.v[i + 1].lo : code_end(m, r->lo), avail = 0;
+		const u8 *p = r->sym == NO_SYM ? dp_mod_at(m, r->lo, r->hi - r->lo, &avail) : NULL;
+
+		if (p && avail >= limit - r->lo && limit - r->hi >= DP_SYSCALL_LEN &&
+		    dp_code_is_syscall(p + (r->hi - r->lo)) && dp_code_is_clone(p, r->hi - r->lo)) {
+			r->hi = limit;
+			r->flags |= DP_FUNC_OPEN;
+		}
+	}
+}
+
 int dp_mod_load_funcs(struct dp_module *m, struct dp_error *err)
 {
 	int rc;
@@ -95,6 +114,7 @@ int dp_mod_load_funcs(struct dp_module *m, struct dp_error *err)
 		return dp_fail(err, E_FILE_MEMORY, "%s", m->path);
 	unite(&m->funcs);
 	bound(m);
+	extend_clones(m);
 	m->funcs_loaded = true;
 	return 0;
 }

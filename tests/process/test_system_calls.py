@@ -237,6 +237,42 @@ def numbers():
     assert ours == theirs, (ours, theirs)
 
 
+MAKER = """
+	.text
+	.globl main; .type main, @function
+main:	.cfi_startproc
+	sub $8, %rsp
+	.cfi_def_cfa_offset 16
+	xor %edi, %edi; xor %esi, %esi; call maker; xor %eax, %eax; add $8, %rsp
+	.cfi_def_cfa_offset 8
+	ret
+	.cfi_endproc
+	.size main, . - main
+	.p2align 4
+maker:	.cfi_startproc
+	mov %rcx, %r8; mov $435, %eax
+	.cfi_endproc
+	syscall
+	test %rax, %rax; ret
+	.p2align 4
+behind:	.cfi_startproc
+	mov $1, %eax; ret
+	.cfi_endproc
+"""
+
+
+@test
+def maker():
+    """a function that makes threads, without a name, is known to its end, though its unwind rules end before the call"""
+    need("gcc")
+    path = os.path.join(DIR, "maker")
+    with open(path + ".s", "w") as f:
+        f.write(MAKER)
+    subprocess.run(["gcc", "-s", "-z", "noexecstack", "-o", path, path + ".s"], check=True)
+    assert re.search(r"^[0-9a-f]+ jump +clone3 ", dprobes("funcs", path, "s", check=0).stdout, re.M)
+    assert [(a["size"], a["ret"]) for a in args("s maker:clone3", command=[path])] == [(0, -22)]
+
+
 @test
 def git():
     """git: the same calls with the same results as strace shows"""
