@@ -15,10 +15,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "host/self/host.h"
+#include "host/self/own-probes.h"
 #include "symbols/symbols.h"
 
 #define SYNC_CORE 32
@@ -260,25 +262,45 @@ static bool blocks_trap(const char *tid)
 	return mask >> (SIGTRAP - 1) & 1;
 }
 
-static bool any_blocks_trap(void)
+/* Does it wait for a child without handlers, which is on its way to its program? */
+static bool waits_for_child(const char *tid)
+{
+	unsigned long long args = 0, flags = 0;
+	struct iovec there, here = {&flags, sizeof(flags)};
+	char path[64];
+	int number;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%.20s/syscall", tid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	if (fscanf(f, "%d %llx", &number, &args) != 2 || number != SYS_clone3) /* it runs, or makes another call */
+		args = 0;
+	fclose(f);
+	there = (struct iovec){(void *)(uintptr_t)args, sizeof(flags)};
+	return args && process_vm_readv(getpid(), &here, 1, &there, 1, 0) == sizeof(flags) && flags & CLEAR_SIGHAND;
+}
+
+static bool any_is_blocked(void)
 {
 	DIR *d = opendir("/proc/self/task");
 	struct dirent *e;
 	bool found = false;
 
 	while (d && !found && (e = readdir(d)))
-		found = e->d_name[0] != '.' && blocks_trap(e->d_name);
+		found = e->d_name[0] != '.' && (blocks_trap(e->d_name) || waits_for_child(e->d_name));
 	if (d)
 		closedir(d);
 	return found;
 }
 
-/* Threads block everything for a moment while others are created. */
+/* Threads block everything for a moment while others are created, and programs are started. */
 int dp_self_wait_unblocked(struct dp_error *err)
 {
 	const struct timespec nap = {0, 2000000};
 
-	for (int i = 0; any_blocks_trap(); i++) {
+	for (int i = 0; any_is_blocked(); i++) {
 		if (i == 500)
 			return dp_fail(err, E_KPROBE_BLOCKED, "process %d", (int)getpid());
 		nanosleep(&nap, NULL);

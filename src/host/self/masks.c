@@ -7,7 +7,12 @@
  * Such a place loads the address of the set by one instruction that is long enough for a jump,
  * shortly before the system call, and adds to the mask: whoever comes by does not block SIGTRAP
  * yet. That makes it safe to set the jump while others are running there, whatever they do next.
+ *
+ * From 2.38 on posix_spawn() and system() make their child without handlers, in our memory, where it would meet
+ * breakpoints until it executes its program. That call is refused, as by an older kernel, and they make the child as
+ * they did before: by sigaction(), which the library has a probe on.
  */
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 
@@ -16,6 +21,7 @@
 
 #define MAX_PLACES 32
 #define RT_SIGPROCMASK 14
+#define CLONE3 435
 #define TRAP_BIT (1ul << (SIGTRAP - 1))
 
 /*
@@ -58,35 +64,76 @@ static HIT int on_place(struct kprobe *kp, struct pt_regs *regs)
 	return 1;
 }
 
-static void on_call(const struct dp_text_call *call, void *bias)
+/* In front of the load of clone3's number. */
+static HIT int on_clone3(struct kprobe *kp, struct pt_regs *regs)
 {
-	if (call->number == RT_SIGPROCMASK && call->first == SIG_BLOCK && call->load && nplaces < MAX_PLACES)
-		places[nplaces++].kp.addr = (kprobe_opcode_t *)(call->load + *(u64 *)bias);
+	const u64 *args = (const u64 *)dp_regs_arg(regs, 0);
+	const struct dp_kpoint *p = ((struct place *)kp)->k.point;
+
+	if (!args || !(*args & CLEAR_SIGHAND))
+		return 0;
+	dp_regs_result(regs) = (u64)-EINVAL;
+	dp_regs_ip(regs) = p->addr + p->insn.len + DP_SYSCALL_LEN;
+	return 1;
 }
 
-/* Attached, not applied yet. */
+struct finding {
+	const struct dp_text *text;
+	u64 bias;
+};
+
+static void add_place(u64 addr, dp_pre_handler_t handler)
+{
+	if (nplaces < MAX_PLACES)
+		places[nplaces++].kp = (struct kprobe){.addr = (kprobe_opcode_t *)addr, .pre_handler = handler};
+}
+
+static void on_call(const struct dp_text_call *call, void *arg)
+{
+	const struct finding *f = arg;
+
+	if (call->number == RT_SIGPROCMASK && call->first == SIG_BLOCK && call->load)
+		add_place(call->load + f->bias, on_place);
+	else if (call->number == CLONE3 && dp_code_is_clone(f->text->bytes, call->addr - f->text->lo))
+		add_place(call->addr - DP_JUMP_LEN + f->bias, on_clone3);
+}
+
+static void attach(dp_pre_handler_t handler)
+{
+	struct dp_error why;
+
+	for (u32 i = 0; i < nplaces; i++) {
+		struct place *p = &places[i];
+
+		if (p->kp.pre_handler != handler || p->k.point)
+			continue;
+		p->k.flags = DP_MGR_ALWAYS | DP_MGR_GENERAL;
+		p->k.owner = &p->kp;
+		dp_mgr_attach(&dp_self_manager, (u64)p->kp.addr, &p->k, &why);
+	}
+}
+
 void dp_self_masks_attach(void)
 {
-	const struct dp_text *text;
 	struct self_image *im;
 	struct dp_error why;
+	struct finding f;
 	u64 addr;
 
 	if (nplaces ||
 	    (dp_self_lookup("libc:pthread_create", &addr, &why) && dp_self_lookup("exe:pthread_create", &addr, &why)))
 		return;
 	im = dp_self_image_at(addr);
-	if (!im || dp_self_image_module(im, &why) || dp_module_text(im->mod, addr - im->bias, &text, &why))
+	if (!im || dp_self_image_module(im, &why) || dp_module_text(im->mod, addr - im->bias, &f.text, &why))
 		return;
-	dp_text_find_calls(text, on_call, &im->bias);
-	for (u32 i = 0; i < nplaces; i++) {
-		struct place *p = &places[i];
+	f.bias = im->bias;
+	dp_text_find_calls(f.text, on_call, &f);
+	attach(on_place);
+}
 
-		p->kp.pre_handler = on_place;
-		p->k.flags = DP_MGR_ALWAYS | DP_MGR_GENERAL;
-		p->k.owner = &p->kp;
-		dp_mgr_attach(&dp_self_manager, (u64)p->kp.addr, &p->k, &why);
-	}
+void dp_self_masks_attach_clones(void)
+{
+	attach(on_clone3);
 }
 
 /* A place that did not become a jump is given up: a breakpoint there could be met too late. */

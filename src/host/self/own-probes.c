@@ -145,8 +145,9 @@ static void attach(struct own_probe *h)
 
 /*
  * First the places that block everything for a moment; once each thread has been seen outside, none
- * comes into such a moment with SIGTRAP blocked any more. Then the functions by which the program
- * itself blocks signals; from then on no thread does that had not done before.
+ * comes into such a moment with SIGTRAP blocked any more. Then those that make children without handlers, until none
+ * is on its way. Then the functions by which the program itself blocks signals; from then on no thread does that had
+ * not done before.
  */
 int dp_self_own_probes_init(struct dp_error *err)
 {
@@ -158,6 +159,12 @@ int dp_self_own_probes_init(struct dp_error *err)
 		return r;
 	dp_self_masks_keep_jumps();
 	r = dp_self_wait_unblocked(err);
+	if (r)
+		return r;
+	dp_self_masks_attach_clones();
+	r = dp_mgr_apply(&dp_self_manager, err);
+	if (!r)
+		r = dp_self_wait_unblocked(err);
 	if (r)
 		return r;
 	for (u32 i = 0; i < DP_ARRAY_SIZE(own_probes); i++)
