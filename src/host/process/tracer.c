@@ -157,6 +157,23 @@ static void be_usual(struct dp_tracer *t)
 	setpriority(PRIO_PROCESS, 0, t->old_nice);
 }
 
+/*
+ * Seize a thread; returns 0, or the errno why not: with EPERM, *tracer is the one that it has, 0: none. One that went
+ * between the attempt and the question is no reason.
+ */
+static int seize(pid_t pid, pid_t tid, pid_t *tracer)
+{
+	*tracer = 0;
+	for (int i = 0; i < 2 && !*tracer; i++) {
+		if (!ptrace(PTRACE_SEIZE, tid, 0, DP_TRACE_OPTIONS))
+			return 0;
+		if (errno != EPERM)
+			return errno;
+		*tracer = tracer_of(pid, tid);
+	}
+	return EPERM;
+}
+
 /* Seize threads that are not known yet; returns how many were new, or a negative errno. */
 static int seize_new(struct dp_tracer *t)
 {
@@ -171,16 +188,18 @@ static int seize_new(struct dp_tracer *t)
 		return -ESRCH;
 	while ((de = readdir(dir))) {
 		pid_t tid = (pid_t)atoi(de->d_name), tracer;
+		int why;
 
 		if (tid <= 0 || find(t, tid))
 			continue;
-		if (ptrace(PTRACE_SEIZE, tid, 0, DP_TRACE_OPTIONS) == 0) {
+		why = seize(t->pid, tid, &tracer);
+		if (!why) {
 			if (!add(t, tid)) {
 				closedir(dir);
 				return -ENOMEM;
 			}
 			fresh++;
-		} else if (errno == EPERM && (tracer = tracer_of(t->pid, tid)) != 0) {
+		} else if (tracer) {
 			if (tracer != getpid()) {
 				/* One thread that we cannot look after is enough to make it unsafe. */
 				t->other = tracer;
@@ -193,7 +212,7 @@ static int seize_new(struct dp_tracer *t)
 				return -ENOMEM;
 			}
 			fresh++;
-		} else if (errno == EPERM && tid == dp_memory_tid(t->pid)) {
+		} else if (why == EPERM && tid == dp_memory_tid(t->pid)) {
 			closedir(dir);
 			return -EPERM;
 		}
