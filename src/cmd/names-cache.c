@@ -13,8 +13,7 @@
 #include "symbols/sym-lines.h"
 #include "symbols/vars.h"
 
-#define WORTH_KEEPING 5000 /* names; fewer are read faster than looked up */
-#define TEXT_MOST (256u << 20)
+#define WORTH_KEEPING 5000    /* names; fewer are read faster than looked up */
 #define QUICK_MOST (4u << 20) /* bytes of debug information whose lines are read in no time */
 
 struct names {
@@ -86,25 +85,22 @@ static bool place(const struct dp_module *m, const char *kind, char *path, size_
 	return true;
 }
 
-/* The file whole, ended by a NUL; NULL: there is none, or it is not ours. */
-static char *read_kept(const char *path)
+/* NULL: there is none, or it is not ours. */
+static FILE *open_kept(const char *path, off_t *size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	char *text = NULL;
 	struct stat st;
+	FILE *f = NULL;
 
 	if (fd < 0)
 		return NULL;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_size < TEXT_MOST)
-		text = malloc((size_t)st.st_size + 1);
-	if (text && read(fd, text, (size_t)st.st_size) != st.st_size) {
-		free(text);
-		text = NULL;
-	}
-	if (text)
-		text[st.st_size] = '\0';
-	close(fd);
-	return text;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid())
+		f = fdopen(fd, "r");
+	if (!f)
+		close(fd);
+	else
+		*size = st.st_size;
+	return f;
 }
 
 static void keep(const char *path, char **names, size_t n)
@@ -124,34 +120,58 @@ static void keep(const char *path, char **names, size_t n)
 		unlink(other);
 }
 
-static void give_kept(char *text, const char *prefix, void (*take)(void *arg, const char *name), void *arg)
+struct line {
+	char *text;
+	size_t room;
+};
+
+/* The next line, without its end; false: there is none. */
+static bool next_line(FILE *f, struct line *line)
 {
-	size_t n = strlen(prefix);
+	ssize_t n = getline(&line->text, &line->room, f);
 
-	for (char *end; *text; text = end + 1) {
-		end = strchrnul(text, '\n');
-		if (!strncmp(text, prefix, n)) {
-			bool last = !*end;
+	if (n > 0 && line->text[n - 1] == '\n')
+		line->text[n - 1] = '\0';
+	return n > 0;
+}
 
-			*end = '\0';
-			take(arg, text);
-			if (last)
-				return;
-		} else if (!*end || strncmp(text, prefix, n) > 0) {
-			return; /* they are sorted */
-		}
+/* To the begin of a line shortly before the first name that begins so: the names are sorted, and may be millions. */
+static void seek_near(FILE *f, off_t size, const char *prefix, struct line *line)
+{
+	off_t lo = 0,
+	      hi = size; /* the line at lo, and the first one that begins behind hi: not behind it, not before it */
+
+	while (lo < hi) {
+		off_t middle = lo + (hi - lo) / 2;
+
+		if (fseeko(f, middle, SEEK_SET) || !next_line(f, line) || ftello(f) >= hi || !next_line(f, line) ||
+		    strncmp(line->text, prefix, strlen(prefix)) >= 0)
+			hi = middle;
+		else
+			lo = ftello(f);
 	}
+	fseeko(f, lo, SEEK_SET);
 }
 
 /* False: nothing is kept there. */
 static bool give_from(const char *path, const char *prefix, void (*take)(void *arg, const char *name), void *arg)
 {
-	char *text = read_kept(path);
+	struct line line = {NULL, 0};
+	size_t n = strlen(prefix);
+	off_t size = 0;
+	FILE *f = open_kept(path, &size);
+	int order = -1;
 
-	if (!text)
+	if (!f)
 		return false;
-	give_kept(text, prefix, take, arg);
-	free(text);
+	seek_near(f, size, prefix, &line);
+	while (order <= 0 && next_line(f, &line)) {
+		order = strncmp(line.text, prefix, n);
+		if (!order)
+			take(arg, line.text);
+	}
+	free(line.text);
+	fclose(f);
 	return true;
 }
 
