@@ -19,7 +19,7 @@ tests="libcmocka-dev libzydis-dev nginx-light golang-go musl-tools gdb g++ git s
 optional="rustc chromium nodejs prometheus mandoc diction"
 rivals="bpftrace uftrace ltrace liblttng-ust-dev" # besides, for the benchmark
 kernel="flex bison bc libssl-dev" # besides, to build a kernel
-packages="debhelper dh-dkms dh-python dpkg-dev python3 xz-utils"
+packages="build-essential debhelper dh-dkms dh-python dpkg-dev python3 xz-utils"
 services="redis-server nginx postgresql prometheus"
 
 case "${1:-build}" in
