@@ -147,7 +147,10 @@ static int by_addr(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-/* Where others arrive behind a call, nobody knows there which call it was, or whether there was one: its entry tells. */
+/*
+ * Where control arrives behind a call from elsewhere, nothing tells there which call it was, or whether there was one:
+ * its entry does.
+ */
 static void note_number(const struct dp_text_call *found, void *arg)
 {
 	const struct calls *calls = arg;

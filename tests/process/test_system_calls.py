@@ -263,7 +263,7 @@ behind:	.cfi_startproc
 
 @test
 def maker():
-    """a function that makes threads, without a name, is known to its end, though its unwind rules end before the call"""
+    """a function that makes threads, without a name, is known to its end, though its unwind rules end earlier"""
     need("gcc")
     path = os.path.join(DIR, "maker")
     with open(path + ".s", "w") as f:

@@ -40,8 +40,8 @@ static bool can_be_probed(struct unit *u, u64 func)
 }
 
 /*
- * The function at which a jump to `to` arrives; 0: it is not known. A stub of the linkage table leads to the function of
- * that name which this file defines: others are in other files.
+ * The function at which a jump to `to` arrives; 0: it is not known. A stub of the linkage table leads to the function
+ * of that name which this file defines: others are in other files.
  */
 static u64 arrival(struct unit *u, u64 to)
 {
