@@ -211,7 +211,7 @@ int dp_arm_last_round(struct arming *a, int (*each)(struct dp_session *s, pid_t 
 			      .nslots = a->remote.nslots};
 	int r = 0;
 
-	for (u32 i = 0; i < t->n && !r; i++) {
+	for (u32 i = 0; !r && (i < t->n || dp_tracer_newborn(t)); i++) {
 		struct dp_thread *th = &t->v[i];
 
 		dp_arm_finish_children(a); /* which do not wait for all the others */

@@ -238,6 +238,7 @@ bool dp_move_all(struct dp_tracer *t, const struct dp_mem *mem, const struct dp_
 				*inside = th->tid;
 			}
 		}
+		all &= !dp_tracer_newborn(t);
 		if (!all)
 			dp_tracer_pause(t, &ms);
 	} while (!all && !t->dead && dp_now_ns() - begin < patience_ns);

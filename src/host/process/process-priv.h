@@ -50,20 +50,24 @@ struct dp_thread {
 	pid_t tid;
 	bool running; /* not in a stop that we know of */
 	bool gone;
-	bool released;   /* detached by us on purpose */
-	bool group_stop; /* stopped by job control: goes on by PTRACE_LISTEN */
-	bool due;        /* goes on at the end of the pump */
-	bool asked;      /* dp_tracer_stop waits for it */
-	bool trap_due;   /* it goes on to report a trap: not to be interrupted before */
-	bool done;       /* for passes of the caller: through with it */
-	bool worked;     /* was sent to make calls, and not yet seen to be back */
-	bool foreign;    /* belongs to a forked child, held until its bytes are right */
-	bool followed;   /* goes on to its next system call, of which on_call() is told */
-	bool sharer;     /* belongs to another process in the same memory: a child of vfork before its exec */
-	int signal;      /* to be delivered when it goes on */
-	u64 blocked;     /* signals that it blocked when it was attached */
-	u64 stopped_at;  /* nanoseconds, 0 while running */
-	u64 heard;       /* the last pump that took a stop of it */
+	bool released;                  /* detached by us on purpose */
+	bool group_stop;                /* stopped by job control: goes on by PTRACE_LISTEN */
+	bool due;                       /* goes on at the end of the pump */
+	bool asked;                     /* dp_tracer_stop waits for it */
+	bool trap_due;                  /* it goes on to report a trap: not to be interrupted before */
+	bool done;                      /* for passes of the caller: through with it */
+	bool worked;                    /* was sent to make calls, and not yet seen to be back, */
+	bool given_back;                /* it left that code for a signal */
+	u64 work_lo;                    /* where it can be taken out of that code: from here */
+	u64 work_hi;                    /* to here, */
+	struct user_regs_struct before; /* and what it goes on with then */
+	bool foreign;                   /* belongs to a forked child, held until its bytes are right */
+	bool followed;                  /* goes on to its next system call, of which on_call() is told */
+	bool sharer;    /* belongs to another process in the same memory: a child of vfork before its exec */
+	int signal;     /* to be delivered when it goes on */
+	u64 blocked;    /* signals that it blocked when it was attached */
+	u64 stopped_at; /* nanoseconds, 0 while running */
+	u64 heard;      /* the last pump that took a stop of it */
 };
 
 struct dp_tracer {
@@ -104,7 +108,7 @@ int dp_tracer_attach(struct dp_tracer *t, pid_t pid, struct dp_error *err);
  * A child gets the signal actions first and the memory later. One that is made meanwhile could have breakpoints without
  * the handler for them, or the handler's address without the handler, and die of it should nobody look after it. So
  * every thread is seen outside of a fork that it began before: between a change of the actions and the change of memory
- * that belongs to it.
+ * that belongs to it. Threads that are made meanwhile are seized then.
  */
 void dp_tracer_pass_forks(struct dp_tracer *t);
 
@@ -141,6 +145,13 @@ int dp_tracer_stop_all(struct dp_tracer *t, struct dp_error *err);
 void dp_tracer_resume_all(struct dp_tracer *t);                    /* after a failed one as well */
 void dp_tracer_release(struct dp_tracer *t, struct dp_thread *th); /* from a stop */
 void dp_tracer_detach(struct dp_tracer *t);                        /* whoever is left */
+/*
+ * Threads that were attached by the kernel at their birth and have not been heard of yet come into the table. Whether
+ * there were any. They may stand where the thread that made them stood a while ago.
+ */
+bool dp_tracer_newborn(struct dp_tracer *t);
+/* Whether a stopped thread is in code that makes calls for us. */
+bool dp_tracer_at_work(const struct dp_thread *th, const struct user_regs_struct *regs);
 
 /* ---- calls made by a thread of the target (remote.c) ---- */
 

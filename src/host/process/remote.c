@@ -193,10 +193,11 @@ static int check_filter(struct dp_remote *r, const struct dp_thread *th, struct 
 }
 
 /*
- * Send the stopped thread to `code` with these words on its stack, signals blocked if asked; it comes back by itself.
+ * Send the stopped thread to `code` with these words on its stack, signals blocked if asked; it comes back by itself,
+ * or, at a signal up to `end`, is brought back.
  */
-static int launch(struct dp_remote *r, struct dp_thread *th, struct user_regs_struct *regs, u64 code, const u64 *words,
-		  size_t n, bool block, struct dp_error *err)
+static int launch(struct dp_remote *r, struct dp_thread *th, struct user_regs_struct *regs, u64 code, u64 end,
+		  const u64 *words, size_t n, bool block, struct dp_error *err)
 {
 	static const u64 all = ~0ull;
 	u64 sp = dp_user_sp(regs) - 128 - n * 8;
@@ -204,6 +205,10 @@ static int launch(struct dp_remote *r, struct dp_thread *th, struct user_regs_st
 
 	if (e)
 		return e;
+	th->worked = true;
+	th->given_back = false;
+	th->work_lo = code;
+	th->work_hi = end;
 	dp_user_sp(regs) = sp;
 	dp_user_ip(regs) = code;
 	dp_user_call(regs) = (u64)-1;
@@ -311,7 +316,7 @@ static int check_shadow_stack(const struct dp_tracer *t, struct dp_error *err)
 	return strstr(features, "shstk") ? dp_fail(err, E_TARGET_SHSTK, "process %d: %s", (int)t->pid, features) : 0;
 }
 
-static int get_worker(struct dp_remote *r, struct dp_thread **th, struct user_regs_struct *regs, struct dp_error *err)
+static int stop_worker(struct dp_remote *r, struct dp_thread **th, struct user_regs_struct *regs, struct dp_error *err)
 {
 	if (dp_process_frozen(r->tracer->pid))
 		return dp_fail(err, E_TARGET_STUCK, "the control group of process %d is frozen", (int)r->tracer->pid);
@@ -321,9 +326,25 @@ static int get_worker(struct dp_remote *r, struct dp_thread **th, struct user_re
 			       (int)r->tracer->pid);
 	if (ptrace(PTRACE_GETREGS, (*th)->tid, 0, regs))
 		return dp_fail(err, E_TARGET_GONE, "thread %d: %s", (int)(*th)->tid, strerror(errno));
+	return 0;
+}
+
+/* A thread that is on its way back from earlier calls comes there first: it is known then what it goes on with. */
+static int get_worker(struct dp_remote *r, struct dp_thread **th, struct user_regs_struct *regs, struct dp_error *err)
+{
+	int e = stop_worker(r, th, regs, err);
+
+	while (!e && dp_tracer_at_work(*th, regs)) {
+		dp_tracer_resume(r->tracer, *th);
+		e = dp_remote_leave(r, err);
+		if (!e)
+			e = stop_worker(r, th, regs, err);
+	}
+	if (e)
+		return e;
 	dp_fix_restart((*th)->tid, regs, true);
 	dp_fix_rseq((*th)->tid, r->mem, regs);
-	(*th)->worked = true;
+	(*th)->before = *regs;
 	return check_filter(r, *th, err);
 }
 
@@ -345,7 +366,7 @@ static int launch_stub(struct dp_remote *r, struct dp_call *c, struct dp_error *
 	dp_user_result(&regs) = (u64)there.nr;
 	dp_user_set_args(&regs, there.arg);
 	dp_follow_begin(&r->follow, r->tracer, th, c, 1, r->stub, r->stub + DP_STUB_CALL);
-	return launch(r, th, &regs, r->stub, words, DP_ARRAY_SIZE(words), false, err);
+	return launch(r, th, &regs, r->stub, r->stub + DP_STUB_CALL, words, DP_ARRAY_SIZE(words), false, err);
 }
 
 int (*dp_remote_refuse)(const struct dp_call *c);
@@ -360,9 +381,19 @@ static const char *name_of(s64 nr)
 	return nr == SYS_mmap ? "mmap" : nr == SYS_munmap ? "munmap" : nr == SYS_mprotect ? "mprotect" : "system call";
 }
 
+static bool stub_left(void *arg)
+{
+	const struct dp_remote *r = arg;
+
+	for (u32 i = 0; i < r->tracer->n; i++)
+		if (r->tracer->v[i].tid == r->follow.tid && r->tracer->v[i].given_back)
+			return true;
+	return dp_follow_done((void *)&r->follow);
+}
+
 /*
- * The borrowed bytes have no room for blocking signals: when a handler has jumped out of them (siglongjmp), the call is
- * made again.
+ * The borrowed bytes have no room for blocking signals: when the thread has left them for a signal's handler, the call
+ * is made again.
  */
 int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], struct dp_error *err)
 {
@@ -374,7 +405,7 @@ int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], struct dp_erro
 	for (int i = 0; !e && !done && i < JUMPS; i++) {
 		e = launch_stub(r, &c, err);
 		if (!e) {
-			wait_done(r, JUMP_TIMEOUT, dp_follow_done, &r->follow, NULL);
+			wait_done(r, JUMP_TIMEOUT, stub_left, r, NULL);
 			e = dp_remote_leave(r, err);
 		}
 		done = dp_follow_done(&r->follow);
@@ -383,8 +414,8 @@ int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], struct dp_erro
 	if (e)
 		return e;
 	if (!done)
-		return dp_fail(err, r->tracer->dead ? E_TARGET_GONE : E_TARGET_STUCK,
-			       "signal handlers of process %d jump out of calls", (int)r->tracer->pid);
+		return dp_fail(err, r->tracer->dead ? E_TARGET_GONE : E_TARGET_STUCK, "process %d has too many signals",
+			       (int)r->tracer->pid);
 	return c.ret < 0 && c.ret > -4096 ? dp_fail(err, E_TARGET_CALL, "%s: %s", name_of(nr), strerror((int)-c.ret))
 					  : 0;
 }
@@ -440,9 +471,8 @@ int dp_remote_run(struct dp_remote *r, struct dp_thread *th, u64 code, u64 data,
 		return dp_fail(err, E_TARGET_GONE, "thread %d: %s", (int)th->tid, strerror(errno));
 	dp_fix_restart(th->tid, &regs, true);
 	dp_fix_rseq(th->tid, r->mem, &regs);
-	th->worked = true;
 	u64 words[] = {data, dp_user_words_load(&regs)};
-	e = launch(r, th, &regs, code, words, DP_ARRAY_SIZE(words), false, err);
+	e = launch(r, th, &regs, code, code, words, DP_ARRAY_SIZE(words), false, err);
 	return e ? e : wait_done(r, CALL_TIMEOUT, done, arg, err);
 }
 
@@ -558,7 +588,7 @@ int dp_remote_calls(struct dp_remote *r, struct dp_call *v, u32 n, struct dp_err
 	u64 words[] = {r->table, mask, dp_user_words_service(&regs)};
 	if (r->follow.lifts)
 		follow_table(r, th, own, v, n, dp_user_sp(&regs) - 128 - sizeof(words), no);
-	e = launch(r, th, &regs, r->service, words, DP_ARRAY_SIZE(words), true, err);
+	e = launch(r, th, &regs, r->service, r->service_end, words, DP_ARRAY_SIZE(words), true, err);
 	if (!e)
 		e = r->follow.lifts ? wait_done(r, CALL_TIMEOUT, dp_follow_done, &r->follow, err)
 				    : wait_done(r, CALL_TIMEOUT, table_done, &wait, err);

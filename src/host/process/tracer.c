@@ -239,8 +239,8 @@ static int fail_attach(const struct dp_tracer *t, int r, struct dp_error *err)
 }
 
 /*
- * Whether a thread may be inside a fork that began before it was seized: then nobody tells us of the child. A thread
- * that is running may be anywhere; for one that sleeps the kernel names the call.
+ * Whether a thread may be making a process or a thread since before it was seized: then nobody tells us of that. One
+ * that is running may be anywhere; for one that sleeps the kernel names the call. By vfork it may sleep for long.
  */
 static bool may_fork_unseen(pid_t tid)
 {
@@ -253,26 +253,31 @@ static bool may_fork_unseen(pid_t tid)
 		return true;
 	if (call.nr == SYS_clone3 && process_vm_readv(tid, &to, 1, &from, 1, 0) != (ssize_t)sizeof(flags))
 		return true;
-	return call.nr == SYS_fork || ((call.nr == SYS_clone || call.nr == SYS_clone3) && !(flags & CLONE_VM));
+	return call.nr == SYS_fork ||
+	       ((call.nr == SYS_clone || call.nr == SYS_clone3) && (!(flags & CLONE_VM) || flags & CLONE_THREAD));
+}
+
+/* On a busy machine a thread may wait long for a processor; one that hangs in the kernel is in some other call. */
+static void pass_fork(struct dp_tracer *t, u32 i, u64 begin)
+{
+	bool out = false;
+
+	while (!out && !t->v[i].gone && !t->v[i].released && !t->v[i].foreign && t->v[i].running &&
+	       may_fork_unseen(t->v[i].tid) && dp_now_ns() - begin < FORKS_NS) {
+		out = dp_tracer_stop(t, &t->v[i], 1000000000);
+		dp_tracer_resume(t, &t->v[i]);
+	}
 }
 
 void dp_tracer_pass_forks(struct dp_tracer *t)
 {
 	u64 begin = dp_now_ns();
+	u32 i = 0;
 
-	for (u32 i = 0; i < t->n; i++) {
-		bool out = false;
-
-		/*
-		 * On a busy machine a thread may wait long for a processor; one that hangs in the kernel is in some
-		 * other call.
-		 */
-		while (!out && !t->v[i].gone && !t->v[i].released && !t->v[i].foreign && t->v[i].running &&
-		       may_fork_unseen(t->v[i].tid) && dp_now_ns() - begin < FORKS_NS) {
-			out = dp_tracer_stop(t, &t->v[i], 1000000000);
-			dp_tracer_resume(t, &t->v[i]);
-		}
-	}
+	do
+		for (; i < t->n; i++)
+			pass_fork(t, i, begin);
+	while (seize_new(t) > 0);
 }
 
 int dp_tracer_attach(struct dp_tracer *t, pid_t pid, struct dp_error *err)
@@ -437,6 +442,33 @@ static bool stopped_by_late_watch(const struct dp_tracer *t, pid_t tid)
 	return !ptrace(PTRACE_GETSIGINFO, tid, 0, &si) && is_late_watch(t, &si);
 }
 
+static bool blocks(pid_t tid, int sig)
+{
+	u64 mask;
+
+	return ptrace(PTRACE_GETSIGMASK, tid, sizeof(mask), &mask) || mask & SIGNAL_BIT(sig);
+}
+
+bool dp_tracer_at_work(const struct dp_thread *th, const struct user_regs_struct *regs)
+{
+	return th->worked && dp_user_ip(regs) >= th->work_lo && dp_user_ip(regs) < th->work_hi;
+}
+
+/*
+ * A signal is delivered to a thread that makes calls for us: behind them, since it blocks signals before, or in the
+ * borrowed bytes (dp_remote_stub() makes the call again where that has not been done). The handler is to find the
+ * thread where it was when we came: that of pthread_cancel() asks whether it waits in a call. The thread needs nothing
+ * any more of the code that it leaves. SIGSTOP has no handler, and comes at any time.
+ */
+static void give_back(struct dp_thread *th, int sig)
+{
+	struct user_regs_struct regs;
+
+	if (th->worked && sig != SIGSTOP && !blocks(th->tid, sig) && !ptrace(PTRACE_GETREGS, th->tid, 0, &regs) &&
+	    dp_tracer_at_work(th, &regs))
+		th->given_back = !ptrace(PTRACE_SETREGS, th->tid, 0, &th->before);
+}
+
 /* Newly born. A process with a copy of the memory is held while bytes change, so that its own can be put right. */
 static void on_child(struct dp_tracer *t, struct dp_thread *th)
 {
@@ -513,6 +545,7 @@ static void on_stop(struct dp_tracer *t, struct dp_thread *th, int status)
 		}
 		if (!redirect(t, th, sig) && !postpone(t, th, sig) && !stopped_by_late_watch(t, th->tid)) {
 			th->signal = sig;
+			give_back(th, sig);
 			mend_call(th, sig);
 		}
 		break;
@@ -589,13 +622,6 @@ void dp_tracer_pump(struct dp_tracer *t)
 				take(t, &si);
 		break;
 	}
-}
-
-static bool blocks(pid_t tid, int sig)
-{
-	u64 mask;
-
-	return ptrace(PTRACE_GETSIGMASK, tid, sizeof(mask), &mask) || mask & SIGNAL_BIT(sig);
 }
 
 /*
@@ -759,11 +785,8 @@ static bool adopt_child(struct dp_tracer *t, pid_t child)
 	return adopt(t, child, child);
 }
 
-/*
- * Threads and children that were attached by the kernel at their birth and have not reported yet: they would stay
- * stopped for as long as we live. Returns whether there were any.
- */
-static bool adopt_newborn(struct dp_tracer *t)
+/* Calls fn for each number in the process's list of threads; whether any call was true. */
+static bool each_thread(struct dp_tracer *t, bool (*fn)(struct dp_tracer *t, pid_t tid))
 {
 	char path[64];
 	struct dirent *de;
@@ -772,16 +795,34 @@ static bool adopt_newborn(struct dp_tracer *t)
 
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)t->pid);
 	dir = opendir(path);
-	while (dir && (de = readdir(dir))) {
-		pid_t tid = (pid_t)atoi(de->d_name);
-
-		any |= adopt(t, t->pid, tid);
-		if (tid > 0)
-			any |= each_child(t, tid, adopt_child);
-	}
+	while (dir && (de = readdir(dir)))
+		any |= fn(t, (pid_t)atoi(de->d_name));
 	if (dir)
 		closedir(dir);
 	return any;
+}
+
+static bool adopt_thread(struct dp_tracer *t, pid_t tid)
+{
+	return adopt(t, t->pid, tid);
+}
+
+static bool adopt_children(struct dp_tracer *t, pid_t tid)
+{
+	return tid > 0 && each_child(t, tid, adopt_child);
+}
+
+bool dp_tracer_newborn(struct dp_tracer *t)
+{
+	return each_thread(t, adopt_thread);
+}
+
+/* Children, too: they would stay stopped for as long as we live. */
+static bool adopt_newborn(struct dp_tracer *t)
+{
+	bool any = dp_tracer_newborn(t);
+
+	return each_thread(t, adopt_children) || any;
 }
 
 void dp_tracer_detach(struct dp_tracer *t)
