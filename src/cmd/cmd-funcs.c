@@ -265,17 +265,18 @@ static void json_call(struct listing *l, u64 addr, const char *call, enum dp_out
 	dp_ui_json_end(&j);
 }
 
-static bool print_call(void *arg, u64 addr, s32 number, bool fits)
+static bool print_call(void *arg, const struct dp_call_site *site)
 {
-	const char *call = number < 0 ? NULL : dp_syscall_name_of((u32)number);
+	const char *call = site->number < 0 ? NULL : dp_syscall_name_of((u32)site->number);
 	struct listing *l = arg;
-	enum dp_outcome o = fits ? DP_OUTCOME_JUMP : DP_OUTCOME_REFUSED;
+	u64 addr = site->addr;
+	enum dp_outcome o = site->fits ? DP_OUTCOME_JUMP : DP_OUTCOME_REFUSED;
 	struct dp_symbol sym;
 	bool named = dp_module_symbol_at(l->mod, addr, &sym) && *sym.name;
 	char name[300];
 
 	dp_cmd_count_outcome(&l->count, o);
-	if (l->not_jump_only && fits)
+	if (l->not_jump_only && site->fits)
 		return false;
 	if (l->json) {
 		json_call(l, addr, call, o, named ? &sym : NULL);

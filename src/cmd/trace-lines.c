@@ -54,15 +54,14 @@ struct calls_here {
 	u32 fit, left_out;
 };
 
-static bool see_call(void *arg, u64 addr, s32 number, bool fits)
+static bool see_call(void *arg, const struct dp_call_site *site)
 {
 	struct calls_here *here = arg;
 
-	(void)addr;
-	if (!dp_syscall_may_be(number, here->pattern))
+	if (!dp_syscall_may_be(site->number, here->pattern))
 		return false;
-	*(fits ? &here->fit : &here->left_out) += 1;
-	return fits; /* one is enough */
+	*(site->fits ? &here->fit : &here->left_out) += 1;
+	return site->fits; /* one is enough */
 }
 
 static bool has_calls(struct dp_module *m, const char *pattern)

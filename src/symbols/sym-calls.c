@@ -30,21 +30,15 @@ static bool jump_fits(struct dp_module *m, u64 addr, bool *is_code)
 	return site.outcome == DP_OUTCOME_JUMP;
 }
 
-struct call {
-	u64 addr;
-	s32 number;
-	bool fits;
-};
-
 struct calls {
-	struct call *v;
+	struct dp_call_site *v;
 	u32 n;
 	bool is_full;
 };
 
-static void add(struct calls *calls, struct call call)
+static void add(struct calls *calls, struct dp_call_site call)
 {
-	struct call *v = calls->n % 64 ? calls->v : realloc(calls->v, (calls->n + 64) * sizeof(*v));
+	struct dp_call_site *v = calls->n % 64 ? calls->v : realloc(calls->v, (calls->n + 64) * sizeof(*v));
 
 	calls->is_full |= !v;
 	if (!v)
@@ -53,20 +47,44 @@ static void add(struct calls *calls, struct call call)
 	v[calls->n++] = call;
 }
 
+static void add_if_code(struct dp_module *m, struct dp_call_site call, struct calls *calls)
+{
+	bool is_code, is_code_behind;
+
+	call.fits &= jump_fits(m, call.addr, &is_code) && jump_fits(m, call.addr + call.len, &is_code_behind);
+	if (is_code)
+		add(calls, call);
+}
+
+/* Calls of a function of these bytes that begins at `begin`. */
+static void scan_callers(struct dp_module *m, u64 lo, const u8 *p, u64 size, u64 begin, struct calls *calls)
+{
+	for (u64 i = 0; i + DP_JUMP_LEN <= size && !calls->is_full; i++)
+		if (p[i] == DP_CALL_BYTE && dp_jump_target(p + i, lo + i) == lo + begin)
+			add_if_code(m,
+				    (struct dp_call_site){.addr = lo + i,
+							  .len = DP_JUMP_LEN,
+							  .number = -1,
+							  .fits = true,
+							  .is_function_call = true},
+				    calls);
+}
+
 static void scan(struct dp_module *m, u64 lo, u64 size, struct calls *calls)
 {
 	const u8 *p = dp_mod_at(m, lo, size, NULL);
 
 	for (u64 i = 0; p && i + DP_SYSCALL_LEN <= size && !calls->is_full; i++) {
-		bool is_code, fits;
+		struct dp_call_site call = {.addr = lo + i, .len = DP_SYSCALL_LEN, .number = -1, .fits = true};
+		u64 begin;
 
 		if (!dp_code_is_syscall(p + i) || dp_code_is_sigreturn(p, i))
 			continue;
-		fits = jump_fits(m, lo + i, &is_code);
-		if (is_code)
-			add(calls, (struct call){.addr = lo + i,
-						 .number = -1,
-						 .fits = fits && jump_fits(m, lo + i + DP_SYSCALL_LEN, &is_code)});
+		call.fits = !dp_code_is_cancel_point(p, i);
+		if (!call.fits && dp_code_cancel_begin(p, i, &begin))
+			scan_callers(m, lo, p, size, begin, calls);
+		else
+			add_if_code(m, call, calls);
 	}
 }
 
@@ -142,7 +160,7 @@ bool dp_module_syscalls_known(struct dp_module *m, u64 *where)
 
 static int by_addr(const void *a, const void *b)
 {
-	const struct call *x = a, *y = b;
+	const struct dp_call_site *x = a, *y = b;
 
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
@@ -154,8 +172,8 @@ static int by_addr(const void *a, const void *b)
 static void note_number(const struct dp_text_call *found, void *arg)
 {
 	const struct calls *calls = arg;
-	struct call key = {.addr = found->addr};
-	struct call *call = bsearch(&key, calls->v, calls->n, sizeof(key), by_addr);
+	struct dp_call_site key = {.addr = found->addr};
+	struct dp_call_site *call = bsearch(&key, calls->v, calls->n, sizeof(key), by_addr);
 
 	if (call && !found->joined && found->number >= 0 && found->number <= INT32_MAX)
 		call->number = (s32)found->number;
@@ -182,7 +200,7 @@ void dp_module_each_syscall(struct dp_module *m, dp_each_call *each, void *arg)
 			last = text;
 		}
 	for (u32 i = 0; i < calls.n; i++)
-		if (each(arg, calls.v[i].addr, calls.v[i].number, calls.v[i].fits))
+		if (each(arg, &calls.v[i]))
 			break;
 	free(calls.v);
 }

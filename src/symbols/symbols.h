@@ -122,11 +122,18 @@ int dp_exits_returns(u64 *exits, const u64 *to, int n);
 	"not known there"
 
 /*
- * Each instruction that calls the system, by its link-time address, in order: all of the module but the one by which
- * signal handlers return. number: of the call that it makes whenever it is executed, -1: that is not known. fits:
- * whether a jump fits there and behind it, as a probe of the call needs. Ends when `each` gives true.
+ * Each instruction that calls the system, in order: all of the module but the one by which signal handlers return, and
+ * those that a copy must not take the place of (dp_module_is_cancel_point): there, the calls of the function that
+ * contains one. Ends when `each` gives true.
  */
-typedef bool dp_each_call(void *arg, u64 addr, s32 number, bool fits);
+struct dp_call_site {
+	u64 addr;              /* link-time */
+	u32 len;               /* the system has been called behind so many bytes */
+	s32 number;            /* of the call that it makes whenever it is executed, -1: that is not known */
+	bool fits;             /* a jump fits there and behind it, as a probe of the call needs */
+	bool is_function_call; /* the number and the arguments are those of a function (DP_CANCEL_NUMBER) */
+};
+typedef bool dp_each_call(void *arg, const struct dp_call_site *site);
 void dp_module_each_syscall(struct dp_module *m, dp_each_call *each, void *arg);
 /*
  * Whether these are all ways into the system that the module's code has. False: there are bytes of such an instruction
@@ -134,8 +141,8 @@ void dp_module_each_syscall(struct dp_module *m, dp_each_call *each, void *arg);
  */
 bool dp_module_syscalls_known(struct dp_module *m, u64 *where);
 /*
- * Whether the instruction there calls the system for functions in which glibc can cancel a thread: none of them takes
- * memory away, and a copy of it would keep the thread from being cancelled.
+ * Whether the instruction there calls the system for functions in which glibc or musl can cancel a thread: none of them
+ * takes memory away, and a copy of it would keep the thread from being cancelled.
  */
 bool dp_module_is_cancel_point(struct dp_module *m, u64 addr);
 

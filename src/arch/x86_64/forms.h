@@ -103,18 +103,41 @@ static inline bool dp_code_loads_number(const u8 *code, u64 at)
 }
 
 /*
- * As that, the one by which glibc makes all calls that a thread can be cancelled in (__syscall_cancel_arch(), since
- * 2.41). The handler of a cancellation asks whether the thread is between the begin of that function and this call, so
- * a copy of the call somewhere else would make it wait for ever.
+ * As that, the one by which glibc, since 2.41, and musl make all calls that a thread can be cancelled in
+ * (__syscall_cancel_arch(), __syscall_cp_asm()). The handler of a cancellation asks whether the thread is between the
+ * beginning of that function and this call, so no instruction of it may run somewhere else: the thread would wait for
+ * ever.
  */
+#define DP_CANCEL_MOVES 33 /* bytes by which the arguments come into the registers of the call */
+
 static inline bool dp_code_is_cancel_point(const u8 *code, u64 at)
 {
-	static const u8 moves[] = {0x49, 0x89, 0xfb, 0x48, 0x89, 0xf0, 0x48, 0x89, 0xd7, 0x48, 0x89,
-				   0xce, 0x4c, 0x89, 0xc2, 0x4d, 0x89, 0xca, 0x4c, 0x8b, 0x44, 0x24,
-				   0x08, 0x4c, 0x8b, 0x4c, 0x24, 0x10, 0x4c, 0x89, 0x5c, 0x24, 0x08};
+	static const u8 moves[DP_CANCEL_MOVES] = {0x49, 0x89, 0xfb, 0x48, 0x89, 0xf0, 0x48, 0x89, 0xd7, 0x48, 0x89,
+						  0xce, 0x4c, 0x89, 0xc2, 0x4d, 0x89, 0xca, 0x4c, 0x8b, 0x44, 0x24,
+						  0x08, 0x4c, 0x8b, 0x4c, 0x24, 0x10, 0x4c, 0x89, 0x5c, 0x24, 0x08};
 
 	return at >= sizeof(moves) && !memcmp(code + at - sizeof(moves), moves, sizeof(moves));
 }
+
+/*
+ * Where that function begins: it looks first whether the thread has been cancelled, and jumps away then. Its arguments
+ * are a pointer to that, the call's number, and the call's arguments. False: it begins in another way.
+ */
+static inline bool dp_code_cancel_begin(const u8 *code, u64 at, u64 *begin)
+{
+	static const u8 glibc[] = {0x8b, 0x07, 0xf6, 0x07, 0x08, 0x0f, 0x85}, musl[] = {0x8b, 0x07, 0x85, 0xc0, 0x75};
+	u64 glibc_size = DP_CANCEL_MOVES + sizeof(glibc) + 4, musl_size = DP_CANCEL_MOVES + sizeof(musl) + 1;
+	bool is_glibc = at >= glibc_size && !memcmp(code + at - glibc_size, glibc, sizeof(glibc));
+
+	*begin = at - (is_glibc ? glibc_size : musl_size);
+	return is_glibc || (at >= musl_size && !memcmp(code + *begin, musl, sizeof(musl)));
+}
+
+/* The arguments of that function that are the call's number and its first argument; those that follow are the next. */
+#define DP_CANCEL_NUMBER 1
+#define DP_CANCEL_ARG 2
+
+#define DP_CALL_BYTE 0xe8 /* call rel32, as long as a jump */
 
 /* Whether the byte may be the first of a breakpoint or of a jump that was put there. */
 static inline bool dp_code_may_be_patched(u8 byte)

@@ -78,18 +78,19 @@ static int add_guard(struct sites *w, u64 link, u32 owner)
 	return 0;
 }
 
-static bool guard_call(void *arg, u64 addr, s32 number, bool fits)
+static bool guard_call(void *arg, const struct dp_call_site *site)
 {
 	struct sites *w = arg;
 
-	if ((number >= 0 && !dp_stretch_watches((u32)number)) || dp_module_is_cancel_point(w->im->mod, addr))
+	if ((site->number >= 0 && !dp_stretch_watches((u32)site->number)) || site->is_function_call ||
+	    dp_module_is_cancel_point(w->im->mod, site->addr))
 		return false;
-	w->all &= fits;
-	w->last = addr;
-	if (fits)
-		w->r = add_guard(w, addr, DP_GUARD_OWNER);
-	if (fits && !w->r)
-		w->r = add_guard(w, addr + DP_SYSCALL_LEN, DP_GUARD_OWNER + 1);
+	w->all &= site->fits;
+	w->last = site->addr;
+	if (site->fits)
+		w->r = add_guard(w, site->addr, DP_GUARD_OWNER);
+	if (site->fits && !w->r)
+		w->r = add_guard(w, site->addr + site->len, DP_GUARD_OWNER + 1);
 	return w->r || !w->all;
 }
 

@@ -166,12 +166,28 @@ static struct node *named(struct dpcc *c, struct node *value, struct type *names
 	return n;
 }
 
+/* Argument i, from 0, of the function that is called at this instruction, by C's convention. */
+static struct node *passed(struct dpcc *c, const struct tok *t, const char *name, u32 i)
+{
+	if (i < DP_NAME_ARGS)
+		return probe_value(c, t, name, dp_cc_format(c, "push r,%s;", dp_name_of_arg(i)));
+	return stack_word(c, t, name, i - DP_NAME_ARGS);
+}
+
+/* In front of the instruction, and not in the function that it calls. */
+static bool is_passed(const struct dpcc *c)
+{
+	return c->target.is_function_call && !c->target.is_return;
+}
+
 /* Also behind the call: the kernel keeps the registers. */
 static struct node *call_argument(struct dpcc *c, const struct tok *t, const char *name, u64 i)
 {
-	if (i >= 1 && i <= DP_SYSCALL_ARGS)
-		return probe_value(c, t, name, dp_cc_format(c, "push r,%s;", dp_name_of_call_arg((u32)i - 1)));
-	dp_cc_fail(c, t, E_EVENT_ARGN, "a system call has at most %d arguments", DP_SYSCALL_ARGS);
+	if (i < 1 || i > DP_SYSCALL_ARGS)
+		dp_cc_fail(c, t, E_EVENT_ARGN, "a system call has at most %d arguments", DP_SYSCALL_ARGS);
+	if (is_passed(c))
+		return passed(c, t, name, DP_CANCEL_ARG + (u32)i - 1);
+	return probe_value(c, t, name, dp_cc_format(c, "push r,%s;", dp_name_of_call_arg((u32)i - 1)));
 }
 
 /* $nr, $call, $argN of the call; $ret, $retval, $error behind it. */
@@ -186,7 +202,9 @@ static struct node *call_word(struct dpcc *c, const struct tok *t, const char *n
 	} else if (numbered(name, "arg", &i)) {
 		n = call_argument(c, t, name, i);
 	} else if (!strcmp(name, "nr") && !c->target.is_return) {
-		n = probe_value(c, t, name, "push r," DP_NAME_CALL ";sx32;");
+		const char *reg = is_passed(c) ? dp_name_of_arg(DP_CANCEL_NUMBER) : DP_NAME_CALL;
+
+		n = probe_value(c, t, name, dp_cc_format(c, "push r,%s;sx32;", reg));
 	} else if ((!strcmp(name, "ret") || !strcmp(name, "retval")) && c->target.is_return) {
 		n = probe_value(c, t, name, DP_NAME_CALL);
 		n->probe->pieces[0].kind = DP_PIECE_REGISTER; /* it can be another one */
@@ -281,6 +299,21 @@ static u32 words_of_a_line(struct dpcc *c)
 		      CALLS_WORDS_ALL / DP_MAX(c->call_lines - DP_MIN(c->idle_lines, c->call_lines), 1u));
 }
 
+static bool is_kept(const struct call *k, const char *name)
+{
+	for (u32 i = 0; i < k->n; i++)
+		if (!strcmp(k->names[i], name))
+			return true;
+	return false;
+}
+
+static struct node **append(struct dpcc *c, const struct tok *t, struct node *v, struct node **last)
+{
+	*last = dp_cc_node_new(c, N_COMMA, t);
+	(*last)->a = v;
+	return &(*last)->next;
+}
+
 static struct node **keep(struct dpcc *c, struct call *k, const struct tok *t, const char *name, struct node **last)
 {
 	u64 number;
@@ -288,18 +321,15 @@ static struct node **keep(struct dpcc *c, struct call *k, const struct tok *t, c
 			 : numbered(name, "arg", &number) ? argument(c, t, name, number)
 							  : dp_cc_variable(c, t, name, false);
 
-	for (u32 i = 0; i < k->n; i++)
-		if (!strcmp(k->names[i], name))
-			return last;
+	if (is_kept(k, name))
+		return k->is_known && v ? append(c, t, v, last) : last;
 	if (!v || (!dp_cc_type_is_scalar(v->type) && !dp_cc_is_real(v->type)) || v->type->size > 8)
 		return last;
 	if (k->n == CALL_VALUES_MAX)
 		dp_cc_fail(c, t, E_DPCC_LIMIT, "a line can keep %d values of a call", CALL_VALUES_MAX);
 	k->names[k->n] = name;
 	k->types[k->n++] = v->type;
-	*last = dp_cc_node_new(c, N_COMMA, t);
-	(*last)->a = v;
-	return &(*last)->next;
+	return append(c, t, v, last);
 }
 
 static struct node **keep_all(struct dpcc *c, struct call *k, const struct tok *t, struct node **last)
@@ -311,27 +341,35 @@ static struct node **keep_all(struct dpcc *c, struct call *k, const struct tok *
 	return last;
 }
 
-/* __call_begin(LINE, $NAME...): keep the time, and those of the variables that are known here. */
-void dp_cc_parse_call_begin(struct dpcc *c, struct node *n)
+static void keep_listed(struct dpcc *c, struct call *k, struct node *n)
 {
 	struct node **last = &n->a;
-	struct call *k;
 
-	k = dp_cc_call_of(c, n->value);
-	if (k && !dp_cc_tok_is(dp_cc_peek(c), ",")) /* of a pattern: functions differ by where the stack is */
-		return;
-	if (k)
-		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "parameters can be kept for one function, not for all that match");
-	k = dp_cc_alloc(c, sizeof(*k));
-	k->line = n->value;
-	k->next = c->calls;
-	c->calls = k;
 	while (dp_cc_accept(c, ",")) {
 		struct tok *t = dp_cc_next_tok(c);
 		const char *name = dp_cc_text(c, t->at + 1, t->len - 1);
 
 		last = !strcmp(name, "args") ? keep_all(c, k, t, last) : keep(c, k, t, name, last);
 	}
+}
+
+/* __call_begin(LINE, $NAME...): keep the time, and those of the variables that are known here. */
+void dp_cc_parse_call_begin(struct dpcc *c, struct node *n)
+{
+	struct call *k = dp_cc_call_of(c, n->value);
+
+	if (k && !c->target.is_call && dp_cc_tok_is(dp_cc_peek(c), ",")) /* functions differ by where it is */
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "parameters can be kept for one function, not for all that match");
+	if (k) {
+		keep_listed(c, k, n);
+		return;
+	}
+	k = dp_cc_alloc(c, sizeof(*k));
+	k->line = n->value;
+	k->next = c->calls;
+	c->calls = k;
+	keep_listed(c, k, n);
+	k->is_known = true;
 	k->passes = c->target.passing == PASS_BEGIN;
 	k->words = 1 + k->n + k->passes;
 	k->calls = DP_MIN(CALLS_MAX, (u32)(words_of_a_line(c) / dp_table_words(CALL_KEYS, 1, k->words)));

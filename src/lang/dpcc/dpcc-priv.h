@@ -218,6 +218,7 @@ struct target {           /* one probed instruction */
 	const struct dp_static *note; /* it is a static probe; NULL: it is none */
 	const char *body;             /* when it runs, as `run =` has it: it is no instruction; NULL: it is one */
 	bool is_call;                 /* it calls the system, or, is_return, stands behind one that does */
+	bool is_function_call;        /* a function is called that does it: its arguments are those of the call */
 	bool is_one_call;             /* always the same call, of this number */
 	u32 call;
 };
@@ -420,7 +421,8 @@ struct call { /* of one line: a table by stack pointer and process, whose words 
 	const char *names[CALL_VALUES_MAX];
 	struct type *types[CALL_VALUES_MAX];
 	u32 n;
-	bool passes; /* to other functions: the last word says where it is (dp_cc_gen_call_pass()) */
+	bool is_known; /* all names are there */
+	bool passes;   /* to other functions: the last word says where it is (dp_cc_gen_call_pass()) */
 };
 
 /* NULL: the line looks at no whole calls. */

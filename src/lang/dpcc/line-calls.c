@@ -12,7 +12,6 @@ enum call_class { NO_RETURN, EXEC, FORK, ADDRESS, CLASSES };
 
 /* By their names, as the numbers are the machine's. */
 static const char *const classes[CLASSES][5] = {
-    [NO_RETURN] = {"exit", "exit_group"},
     [EXEC] = {"execve", "execveat"},
     [FORK] = {"fork", "vfork", "clone", "clone3"},
     [ADDRESS] = {"mmap", "mremap", "brk", "shmat"},
@@ -104,6 +103,8 @@ static bool is_in_class(u32 number, enum call_class class)
 {
 	const char *name = dp_syscall_name_of(number);
 
+	if (class == NO_RETURN)
+		return !dp_syscall_returns(number);
 	for (u32 k = 0; k < DP_ARRAY_SIZE(classes[0]) && classes[class][k]; k++)
 		if (!strcmp(classes[class][k], name))
 			return true;

@@ -587,43 +587,54 @@ static bool is_call(const struct place_def *d)
 struct calls {
 	const char *pattern;
 	char which; /* '=', '?' or 0 */
-	struct {
-		u64 addr;
-		s32 number;
-	} v[CALLS_MAX];
+	struct dp_call_site v[CALLS_MAX];
 	u32 n, left_out;
 };
 
-static bool note_call(void *arg, u64 addr, s32 number, bool fits)
+static bool note_call(void *arg, const struct dp_call_site *site)
 {
 	struct calls *calls = arg;
 
-	if (!dp_syscall_may_be(number, calls->pattern))
+	if (!dp_syscall_may_be(site->number, calls->pattern))
 		return false;
-	if (!fits || calls->n == CALLS_MAX) {
+	if (!site->fits || calls->n == CALLS_MAX) {
 		calls->left_out++;
 		return false;
 	}
-	if (calls->which && (calls->which == '=') != (number >= 0))
+	if (calls->which && (calls->which == '=') != (site->number >= 0))
 		return false;
-	calls->v[calls->n].addr = addr;
-	calls->v[calls->n++].number = calls->which == '=' ? number : -1;
+	calls->v[calls->n] = *site;
+	if (calls->which != '=')
+		calls->v[calls->n].number = -1;
+	calls->n++;
 	return false;
 }
 
-/* One program for all of these places. */
-static void same_calls(struct unit *u, const struct place_def *d, const struct calls *calls, s32 number, bool is_return)
+static bool is_same_call(const struct dp_call_site *a, const struct dp_call_site *b)
+{
+	return a->number == b->number && a->is_function_call == b->is_function_call;
+}
+
+/* One program for all places that are like this one. Behind a call that does not return may be another function. */
+static void same_calls(struct unit *u, const struct place_def *d, const struct calls *calls,
+		       const struct dp_call_site *like, bool is_return)
 {
 	struct dpcc *c = &u->c;
 	struct made made = {.program = NULL};
 	u64 offset;
 
+	if (is_return && like->number >= 0 && !dp_syscall_returns((u32)like->number))
+		return;
 	for (u32 i = 0; i < calls->n; i++) {
-		u64 pc = calls->v[i].addr + (is_return ? DP_SYSCALL_LEN : 0);
-		struct target target = {
-		    .pc = pc, .is_call = true, .is_return = is_return, .is_one_call = number >= 0, .call = (u32)number};
+		u64 pc = calls->v[i].addr + (is_return ? calls->v[i].len : 0);
+		struct target target = {.pc = pc,
+					.is_call = true,
+					.is_return = is_return,
+					.is_one_call = like->number >= 0,
+					.is_function_call = like->is_function_call,
+					.call = (u32)like->number};
 
-		if (calls->v[i].number != number || !dp_module_addr_to_offset(c->mod, pc, &offset))
+		if (!is_same_call(&calls->v[i], like) || !dp_module_addr_to_offset(c->mod, pc, &offset))
 			continue;
 		if (made.program) {
 			dp_cc_unit_repeat(u, d, target, offset, &made);
@@ -637,7 +648,7 @@ static void same_calls(struct unit *u, const struct place_def *d, const struct c
 static bool is_first(const struct calls *calls, u32 at)
 {
 	for (u32 i = 0; i < at; i++)
-		if (calls->v[i].number == calls->v[at].number)
+		if (is_same_call(&calls->v[i], &calls->v[at]))
 			return false;
 	return true;
 }
@@ -665,7 +676,7 @@ static void calls_place(struct unit *u, const struct place_def *d, const struct 
 				calls->left_out == 1 ? "s" : "");
 	for (u32 i = 0; i < calls->n; i++)
 		if (is_first(calls, i))
-			same_calls(u, d, calls, calls->v[i].number, is_return);
+			same_calls(u, d, calls, &calls->v[i], is_return);
 }
 
 static void watch_place(struct unit *u, const struct place_def *d, const struct tok *where)

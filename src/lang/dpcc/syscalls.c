@@ -88,6 +88,13 @@ const char *dp_syscall_name_of(u32 number)
 	return NULL;
 }
 
+bool dp_syscall_returns(u32 number)
+{
+	const char *name = dp_syscall_name_of(number);
+
+	return !name || (strcmp(name, "exit") && strcmp(name, "exit_group"));
+}
+
 bool dp_syscall_may_be(s32 number, const char *pattern)
 {
 	const char *name = number < 0 ? NULL : dp_syscall_name_of((u32)number);

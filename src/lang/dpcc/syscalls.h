@@ -13,6 +13,8 @@ u32 dp_syscalls_matching(const char *pattern, u32 *numbers, u32 max);
 
 const char *dp_syscall_name_of(u32 number); /* NULL: it is not known */
 
+bool dp_syscall_returns(u32 number); /* not those that end the thread */
+
 /* Whether the call of this number, -1: any, may have a name that matches. */
 bool dp_syscall_may_be(s32 number, const char *pattern);
 
