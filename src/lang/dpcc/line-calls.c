@@ -142,43 +142,34 @@ static void put_one(struct out_text *o, const struct dp_syscall_arg *arg, u32 i)
 }
 
 /*
- * Of a call that is known at the hit only, a number tells how each argument is shown. It is found by halves among
- * ranges of calls that are shown alike.
+ * Of a call that is known at the hit only, the number is looked for by halves among ranges of calls that have the same
+ * arguments, and there are as many pieces of code as different arguments.
  */
-enum { KIND_NONE, KIND_STRING, KIND_INT, KIND_LONG, KIND_ULONG, KIND_HEX, KIND_BITS = 3, KIND_MASK = 7 };
-static const char kind_letters[] = " sdlux";
-
-static u32 kinds_of(u32 number)
-{
-	u32 kinds = 0;
-
-	for (u32 i = 0; i < DP_SYSCALL_ARGS; i++) {
-		struct dp_syscall_arg arg = {.kind = 'x'};
-		int r = dp_syscall_arg(number, i, &arg);
-		const char *at = r > 0 ? strchr(kind_letters, arg.kind == 'e' ? 'd' : arg.kind) : NULL;
-		u32 kind = !r ? KIND_NONE : at ? (u32)(at - kind_letters) : KIND_HEX;
-
-		kinds |= kind << KIND_BITS * i;
-	}
-	return kinds;
-}
-
 struct ranges {
 	struct {
-		u32 from, kinds;
+		u32 from, like; /* like: the first call that has these arguments */
+		const char *args;
 	} v[DP_SYSCALLS_MAX + 1];
 	u32 n;
-	bool has[DP_SYSCALL_ARGS][KIND_MASK + 1];
 };
 
-static void add_range(struct ranges *r, u32 from, u32 kinds)
+static bool same_arguments(const char *a, const char *b)
 {
-	for (u32 i = 0; i < DP_SYSCALL_ARGS; i++)
-		r->has[i][kinds >> KIND_BITS * i & KIND_MASK] = true;
-	if (r->n && r->v[r->n - 1].kinds == kinds)
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+static void add_range(struct ranges *r, u32 number)
+{
+	const char *args = dp_syscall_args(number);
+	u32 k = 0;
+
+	if (r->n && same_arguments(r->v[r->n - 1].args, args))
 		return;
-	r->v[r->n].from = r->n ? from : 0;
-	r->v[r->n++].kinds = kinds;
+	while (k < r->n && !same_arguments(r->v[k].args, args))
+		k++;
+	r->v[r->n].like = k < r->n ? r->v[k].like : number;
+	r->v[r->n].from = number;
+	r->v[r->n++].args = args;
 }
 
 /* only: of these calls; NULL: of all that the line means. */
@@ -189,76 +180,22 @@ static void find_ranges(const struct line *l, const struct set *only, struct ran
 
 	for (u32 i = 0; i < l->ncalls; i++)
 		add(&meant, l->calls[i]);
-	*r = (struct ranges){.n = 0};
+	r->n = 0;
 	for (u32 number = 0; number <= DP_SYSCALLS_MAX; number++) {
 		bool has_name = number < DP_SYSCALLS_MAX && dp_syscall_name_of(number);
 
 		if (has_name ? is_in_set(only ? only : &meant, number) : any)
-			add_range(r, number, kinds_of(number));
+			add_range(r, number);
 	}
 }
 
-static void put_range(struct out_text *o, const struct ranges *r, u32 from, u32 n)
+/* By name; six words where they are not known. */
+static void put_arguments_of(struct out_text *o, u32 number)
 {
-	if (n == 1) {
-		dp_cc_out_put(o, 0, "%u", r->v[from].kinds);
-		return;
-	}
-	dp_cc_out_put(o, 0, "(__nr < %u ? ", r->v[from + n / 2].from);
-	put_range(o, r, from, n / 2);
-	dp_cc_out_put(o, 0, " : ");
-	put_range(o, r, from + n / 2, n - n / 2);
-	dp_cc_out_put(o, 0, ")");
-}
-
-/* Argument i of whichever call it is. */
-static void put_any(struct out_text *o, const struct ranges *r, u32 i)
-{
-	struct dp_syscall_arg arg = {.kind = 'x'};
-	const char *between = "";
-
-	dp_format(arg.name, sizeof(arg.name), "arg%u", i + 1);
-	for (u32 kind = KIND_STRING; kind <= KIND_HEX; kind++) {
-		if (!r->has[i][kind])
-			continue;
-		dp_cc_out_put(o, 0, "%sif ((__kinds & %u) == %u) ", between, KIND_MASK << KIND_BITS * i,
-			      kind << KIND_BITS * i);
-		arg.kind = kind_letters[kind];
-		put_one(o, &arg, i);
-		between = "else ";
-	}
-}
-
-static void put_any_arguments(const struct line *l, struct out_text *o, const struct set *only)
-{
-	struct ranges r;
-
-	find_ranges(l, only, &r);
-	dp_cc_out_put(o, 0, "unsigned __kinds = ");
-	put_range(o, &r, 0, r.n);
-	dp_cc_out_put(o, 0, "; ");
-	for (u32 i = 0; i < DP_SYSCALL_ARGS; i++)
-		put_any(o, &r, i);
-}
-
-/* only: the call is one of these; NULL: one of the line's. */
-static void put_arguments(const struct line *l, struct out_text *o, const struct set *only)
-{
-	struct dp_syscall_arg arg;
-	int r;
-
-	if (l->ncalls > 1)
-		dp_cc_out_put(o, 0, "log_as(\"call\", $call); ");
-	if (l->knows_call) {
-		dp_cc_out_put(o, 0, "log_args(); ");
-		return;
-	}
-	if (l->ncalls > 1) {
-		put_any_arguments(l, o, only);
-		return;
-	}
 	for (u32 i = 0; i < DP_SYSCALL_ARGS; i++) {
-		r = dp_syscall_arg(l->calls[0], i, &arg);
+		struct dp_syscall_arg arg;
+		int r = dp_syscall_arg(number, i, &arg);
+
 		if (r < 0) {
 			arg = (struct dp_syscall_arg){.kind = 'x'};
 			dp_format(arg.name, sizeof(arg.name), "arg%u", i + 1);
@@ -266,6 +203,56 @@ static void put_arguments(const struct line *l, struct out_text *o, const struct
 		if (r)
 			put_one(o, &arg, i);
 	}
+}
+
+static void put_range(struct out_text *o, const struct ranges *r, u32 from, u32 n, u32 choice)
+{
+	if (n == 1) {
+		dp_cc_out_put(o, 0, "goto __call%u_%u;", choice, r->v[from].like);
+		return;
+	}
+	dp_cc_out_put(o, 0, "if (__nr < %u) { ", r->v[from + n / 2].from);
+	put_range(o, r, from, n / 2, choice);
+	dp_cc_out_put(o, 0, " } else { ");
+	put_range(o, r, from + n / 2, n - n / 2, choice);
+	dp_cc_out_put(o, 0, " }");
+}
+
+/* Each piece of code stands where the first range of such calls is. */
+static void put_any_arguments(struct line *l, struct out_text *o, const struct set *only)
+{
+	u32 choice = l->choices++;
+	struct ranges r;
+
+	find_ranges(l, only, &r);
+	if (r.n == 1) {
+		put_arguments_of(o, r.v[0].like);
+		return;
+	}
+	put_range(o, &r, 0, r.n, choice);
+	for (u32 i = 0, k; i < r.n; i++) {
+		for (k = 0; r.v[k].like != r.v[i].like; k++)
+			;
+		if (k < i)
+			continue;
+		dp_cc_out_put(o, 0, " __call%u_%u: ", choice, r.v[i].like);
+		put_arguments_of(o, r.v[i].like);
+		dp_cc_out_put(o, 0, "goto __shown%u;", choice);
+	}
+	dp_cc_out_put(o, 0, " __shown%u: ; ", choice);
+}
+
+/* only: the call is one of these; NULL: one of the line's. */
+static void put_arguments(struct line *l, struct out_text *o, const struct set *only)
+{
+	if (l->ncalls > 1)
+		dp_cc_out_put(o, 0, "log_as(\"call\", $call); ");
+	if (l->knows_call)
+		dp_cc_out_put(o, 0, "log_args(); ");
+	else if (l->ncalls > 1)
+		put_any_arguments(l, o, only);
+	else
+		put_arguments_of(o, l->calls[0]);
 }
 
 static void put_result(const struct line *l, struct out_text *o)

@@ -57,6 +57,7 @@ struct line {
 	bool uses_result;                   /* $ret, $error, $duration: what is known behind a call only */
 	bool condition_waits;               /* the condition does */
 	bool knows_call;                    /* of the handler that is written: it knows which call it is */
+	u32 choices;                        /* that handlers have made by the number of a call */
 	u32 names[64], nnames;              /* $NAME that may be a parameter: where the name begins */
 
 	u32 declared[64], ndeclared; /* by begin { }: where each name stands */

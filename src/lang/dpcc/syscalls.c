@@ -118,7 +118,7 @@ const char *dp_syscall_error(u32 i, u32 *number)
 	return errors[i].name;
 }
 
-static const char *args_of(u32 number)
+const char *dp_syscall_args(u32 number)
 {
 	const char *name = dp_syscall_name_of(number);
 
@@ -170,7 +170,7 @@ static void kind_of(struct dp_syscall_arg *arg, const char *p)
 
 int dp_syscall_arg(u32 number, u32 i, struct dp_syscall_arg *arg)
 {
-	const char *p = args_of(number);
+	const char *p = dp_syscall_args(number);
 
 	if (!p)
 		return -1;

@@ -27,6 +27,8 @@ struct dp_syscall_arg {
 	char kind; /* as in syscall-args.def; of a set that names its values: f, several together, or e, one */
 };
 
+/* All that is known of a call's arguments, as in syscall-args.def; NULL: nothing. */
+const char *dp_syscall_args(u32 number);
 /* Argument i, from 0, of a call. 0: it has not so many; -1: its arguments are not known. */
 int dp_syscall_arg(u32 number, u32 i, struct dp_syscall_arg *arg);
 
