@@ -109,8 +109,8 @@ def musl_traced():
 @test
 def musl_values():
     """musl: numbers, arguments and conditions are right in front of the function that makes the calls, and behind it"""
-    out = while_traced("musl", "s:sleeps nanosleep $duration $nr $call", "s:reads read $fd $count $ret if $count == 1024",
-                       "s:none read if $fd == 77")
+    out = while_traced("musl", "s:sleeps nanosleep $duration $nr $call", "s:none read if $fd == 77",
+                       "s:reads read $fd $count $ret if $count == 1024")
     assert len(re.findall(r"sleeps: .*duration=2\d{6} nr=35 call=nanosleep$", out, re.M)) >= 10, out
     assert len(re.findall(r"reads: .*fd=0 count=1024 ret=1$", out, re.M)) >= 19 and "none:" not in out, out
 
