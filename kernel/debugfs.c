@@ -137,6 +137,7 @@ static void remove_all(struct work_struct *w)
 {
 	dp_k_remove_all();
 	dp_k_user_remove_all();
+	dp_k_tracepoints_remove_all();
 	dp_k_watches_remove_all();
 	pr_info("dprobes: all probes are removed\n");
 }

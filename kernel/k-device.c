@@ -145,6 +145,20 @@ static int find_place(struct dp_k_session_probe *p, struct dp_dev_probe *d, stru
 	return r;
 }
 
+static int find_tracepoint(struct dp_k_session_probe *p, struct dp_dev_probe *d, struct dp_error *err)
+{
+	strscpy(p->place, d->place, sizeof(p->place));
+	d->addr = 0;
+	p->is_tracepoint = d->flags & DP_DEV_TRACEPOINT;
+	p->is_call = !p->is_tracepoint;
+	p->call = (s32)d->offset;
+	if (p->is_call && (d->offset < -1 || d->offset >= DP_K_CALLS))
+		return dp_fail(err, E_TRACEPOINT_NONE, "system call %lld", d->offset);
+	if (p->is_tracepoint && p->is_return)
+		return dp_fail(err, E_TRACEPOINT_NONE, "%s returns from nowhere", p->place);
+	return p->is_call ? 0 : dp_k_tracepoint_check(p, err);
+}
+
 /* Memory that is to be watched: what can be known of it before the registers are asked for. */
 static int find_memory(struct dp_k_session_probe *p, struct dp_dev_probe *d, struct dp_error *err)
 {
@@ -185,7 +199,9 @@ static int add(struct dp_k_session *s, struct dp_dev_probe __user *to)
 		r = read_program(&p->prog, d, &err);
 	}
 	if (!r)
-		r = d->flags & DP_DEV_WATCH ? find_memory(p, d, &err) : find_place(p, d, &err);
+		r = d->flags & DP_DEV_WATCH                        ? find_memory(p, d, &err)
+		    : d->flags & (DP_DEV_TRACEPOINT | DP_DEV_CALL) ? find_tracepoint(p, d, &err)
+								   : find_place(p, d, &err);
 	d->index = s->nprobes;
 	if (!r && copy_to_user(to, d, sizeof(*d)))
 		r = -EFAULT;
@@ -283,6 +299,12 @@ static int state(struct dp_k_session *s, struct dp_dev_state __user *to)
 		copy_name(d.why, sizeof(d.why), DP_OK);
 		return copy_to_user(to, &d, sizeof(d)) ? -EFAULT : 0;
 	}
+	if (dp_k_is_traced(s->probes[d.index])) {
+		d.how = s->armed ? s->probes[d.index]->trace_state : DP_DEV_OFF;
+		d.addr = 0;
+		copy_name(d.why, sizeof(d.why), DP_OK);
+		return copy_to_user(to, &d, sizeof(d)) ? -EFAULT : 0;
+	}
 	if (s->probes[d.index]->watch.len) {
 		d.how = !s->armed || s->disarmed                                ? DP_DEV_OFF
 			: s->probes[d.index]->watch.flags & DP_KWATCH_FLAG_GONE ? DP_DEV_GONE
@@ -372,15 +394,29 @@ struct rows {
 	u32 at, start, n, most;
 };
 
+/* The next row, NULL: it is before those that are wanted, or behind them. */
+static struct dp_dev_row *next_row(struct rows *to)
+{
+	return to->n == to->most || to->at++ < to->start ? NULL : &to->v[to->n++];
+}
+
+static void fill_trace_row(void *arg, const struct dp_k_session_probe *p)
+{
+	struct dp_dev_row *row = next_row(arg);
+
+	if (!row)
+		return;
+	*row = (struct dp_dev_row){.type = p->is_call ? 's' : 't', .how = p->trace_state, .pid = p->session->pid};
+	strscpy(row->place, p->place, sizeof(row->place));
+}
+
 static void fill_watch_row(void *arg, const struct dp_kwatch *w)
 {
 	const struct dp_k_session *session = dp_k_session_of_watch(w);
-	struct dp_dev_row *row;
-	struct rows *to = arg;
+	struct dp_dev_row *row = next_row(arg);
 
-	if (to->n == to->most || to->at++ < to->start)
+	if (!row)
 		return;
-	row = &to->v[to->n++];
 	*row = (struct dp_dev_row){.addr = (u64)w->addr,
 				   .type = 'w',
 				   .how = DP_DEV_WATCHES,
@@ -421,6 +457,7 @@ static int list(struct dp_dev_list __user *to)
 	}
 	mutex_unlock(&dp_k_lock);
 	all = (struct rows){rows, at, d.start, n, d.n};
+	dp_k_tracepoints_each(fill_trace_row, &all);
 	dp_k_watches_each(fill_watch_row, &all);
 	n = d.n = all.n;
 	if (copy_to_user((void __user *)d.rows, rows, n * sizeof(*rows)) || copy_to_user(to, &d, sizeof(d)))

@@ -28,6 +28,7 @@ static const struct part {
     {dp_k_ring_init, dp_k_ring_exit},
     {dp_k_events_init, dp_k_events_exit},
     {dp_k_trace_init, dp_k_trace_exit},
+    {dp_k_tracepoints_init, dp_k_tracepoints_exit},
     {dp_k_device_init, dp_k_device_exit},
 };
 

@@ -166,7 +166,8 @@ static int collect(struct dp_k_session *s, bool is_return, struct dp_kprobe **v)
 	int n = 0;
 
 	for (u32 i = 0; i < s->nprobes; i++)
-		if (s->probes[i]->is_return == is_return && !s->probes[i]->inode && !s->probes[i]->watch.len)
+		if (s->probes[i]->is_return == is_return && !s->probes[i]->inode && !s->probes[i]->watch.len &&
+		    !dp_k_is_traced(s->probes[i]))
 			v[n++] = &s->probes[i]->rp.kp;
 	return n;
 }
@@ -222,6 +223,8 @@ int dp_k_session_arm(struct dp_k_session *s, struct dp_dev_arm *arm, const u64 *
 		if (s->probes[i]->inode)
 			r = dp_k_user_arm(s->probes[i], err);
 	if (!r)
+		r = dp_k_tracepoints_arm(s, err);
+	if (!r)
 		r = watch(s, err);
 	dp_free(v);
 	smp_store_release(&s->armed, true); /* pairs with the acquire in device_mmap() */
@@ -257,12 +260,13 @@ void dp_k_session_disarm(struct dp_k_session *s)
 	s->disarmed = true;
 	for (u32 i = 0; i < s->nprobes; i++)
 		dp_k_user_disarm(s->probes[i]);
+	dp_k_tracepoints_disarm(s);
 	unwatch(s);
 	v = dp_alloc(s->nprobes * sizeof(*v));
 	for (u32 i = 0; !v && i < s->nprobes; i++) { /* slower, but without memory */
 		struct dp_kprobe *kp = &s->probes[i]->rp.kp;
 
-		if (!s->probes[i]->inode)
+		if (!s->probes[i]->inode && !dp_k_is_traced(s->probes[i]))
 			dp_k_unregister(&kp, 1);
 	}
 	if (v)
@@ -279,6 +283,7 @@ void dp_k_session_free(struct dp_k_session *s)
 	for (u32 i = 0; i < s->nprobes; i++)
 		dp_k_session_probe_free(s->probes[i]);
 	dp_free(s->probes);
+	dp_free(s->calls);
 	kfree(s->pids);
 	kfree(s->sinks);
 	vfree(s->area);

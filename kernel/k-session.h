@@ -32,6 +32,21 @@ struct dp_k_session_probe {
 	bool user_armed;
 	bool waits; /* its records, until the instruction has been carried out (user-wait.c) */
 	struct list_head user_list;
+	/* k-tracepoints.c: at a tracepoint, the place, or at system calls. */
+	bool is_tracepoint, is_call;
+	s32 call; /* its number; below 0: every one */
+	struct dp_k_session_probe *next_call;
+	struct tracepoint *tracepoint; /* NULL: it is not in place */
+	enum dp_dev_how trace_state;
+	struct list_head trace_list;
+};
+
+#define DP_K_CALLS 512 /* more than any system call's number */
+
+/* Of a session: its probes of system calls, where they begin and where they return; the last for every one. */
+struct dp_k_calls {
+	struct dp_k_session_probe *first[2][DP_K_CALLS + 1];
+	bool is_in_place[2];
 };
 
 struct dp_k_session {
@@ -44,6 +59,7 @@ struct dp_k_session {
 	u64 size;
 	struct dp_rings g; /* ours: the one in the area may be overwritten */
 	struct dp_k_sink *sinks;
+	struct dp_k_calls *calls;
 	s32 *pids; /* hits of other processes are passed over; in order */
 	u32 npids; /* 0: of none */
 };
@@ -85,6 +101,23 @@ void dp_k_waiting_add(struct dp_k_waiting *w, unsigned long addr);
 /* Before the first hit of a probe that waits, and behind its last one. One at a time. */
 int dp_k_waiting_begin(struct dp_error *err);
 void dp_k_waiting_end(struct dp_k_session_probe *p);
+
+/* k-tracepoints.c. E_TRACEPOINT_NONE. */
+int dp_k_tracepoint_check(const struct dp_k_session_probe *p, struct dp_error *err);
+int dp_k_tracepoints_arm(struct dp_k_session *s, struct dp_error *err);
+void dp_k_tracepoints_disarm(struct dp_k_session *s); /* when it returns no program of them runs any more */
+void dp_k_tracepoints_each(void (*fn)(void *arg, const struct dp_k_session_probe *p), void *arg);
+int dp_k_tracepoints_init(void);
+void dp_k_tracepoints_exit(void);
+/* k-entry.S calls the other one, with what the tracepoint had at the call. */
+void dp_k_tracepoint(void *probe);
+void dp_k_tracepoint_hit(struct dp_k_session_probe *p, struct pt_regs *regs);
+
+/* Whether something else than a place in code is hit: there is no kprobe of it. */
+static inline bool dp_k_is_traced(const struct dp_k_session_probe *p)
+{
+	return p->is_tracepoint || p->is_call;
+}
 
 /* k-device.c */
 int dp_k_device_init(void);

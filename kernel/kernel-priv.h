@@ -230,9 +230,10 @@ void dp_k_unwind_look(bool last);
 bool dp_k_unwind_is_own(const struct dp_kprobe *kp);
 int dp_k_unwind_pre(struct dp_kprobe *kp, struct pt_regs *regs);
 
-/* k-watch.c, user.c: theirs, as dp_k_remove_all(). */
+/* k-watch.c, user.c, k-tracepoints.c: theirs, as dp_k_remove_all(). */
 void dp_k_watches_remove_all(void);
 void dp_k_user_remove_all(void);
+void dp_k_tracepoints_remove_all(void);
 
 /* k-watch.c */
 int dp_k_watch_check(struct dp_kwatch *w, u64 *at,

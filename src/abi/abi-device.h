@@ -10,7 +10,7 @@
 #include "base/base.h"
 
 #define DP_DEV_PATH "/dev/dprobes"
-#define DP_DEV_ABI 7 /* change it with anything here or in a layout of this folder that the module hands out */
+#define DP_DEV_ABI 8 /* change it with anything here or in a layout of this folder that the module hands out */
 
 #define DP_DEV_PLACE_MAX 320 /* "function", "module:function" */
 
@@ -35,6 +35,9 @@ struct dp_dev_hello {
 #define DP_DEV_USER 0x2
 #define DP_DEV_WATCH 0x4 /* at accesses to memory */
 #define DP_DEV_WAITS 0x8 /* with DP_DEV_USER: what is logged waits until the probed instruction has been carried out */
+
+#define DP_DEV_TRACEPOINT 0x10 /* at the tracepoint that the place names */
+#define DP_DEV_CALL 0x20       /* at the system call of that number (offset), -1: at all; the place is for listings */
 
 /* One probe with its program. The program is verified again, whatever the sender says of it. */
 struct dp_dev_probe {
@@ -71,7 +74,8 @@ enum dp_dev_how {
 	DP_DEV_GONE,
 	DP_DEV_FTRACE,
 	DP_DEV_UPROBE,
-	DP_DEV_WATCHES
+	DP_DEV_WATCHES,
+	DP_DEV_TRACED /* at a tracepoint, or at system calls */
 };
 
 struct dp_dev_state {
@@ -101,7 +105,7 @@ struct dp_dev_symbol { /* "function+0x12 [module]" of an address */
 
 struct dp_dev_row {
 	u64 addr;
-	char type; /* k r j w of modules; p r w of events and sessions */
+	char type; /* k r j w of modules; p r w t s of events and sessions */
 	u8 how;    /* enum dp_dev_how */
 	u8 flags;
 	u8 pad;

@@ -32,9 +32,9 @@ const char *dp_cmd_kernel_split(const char *text, char *module, size_t size)
 
 /* ---- list ---- */
 
-static const char *const hows[] = {
-    [DP_DEV_OFF] = "-",  [DP_DEV_TRAP] = "trap",     [DP_DEV_JUMP] = "jump",     [DP_DEV_PENDING] = "-",
-    [DP_DEV_GONE] = "-", [DP_DEV_FTRACE] = "ftrace", [DP_DEV_UPROBE] = "uprobe", [DP_DEV_WATCHES] = "watch"};
+static const char *const hows[] = {[DP_DEV_OFF] = "-",         [DP_DEV_TRAP] = "trap",     [DP_DEV_JUMP] = "jump",
+				   [DP_DEV_PENDING] = "-",     [DP_DEV_GONE] = "-",        [DP_DEV_FTRACE] = "ftrace",
+				   [DP_DEV_UPROBE] = "uprobe", [DP_DEV_WATCHES] = "watch", [DP_DEV_TRACED] = "tpoint"};
 
 /* As json_row() in cmd-list.c has it. */
 static void json_row(const struct dp_dev_row *row)

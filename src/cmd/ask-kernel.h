@@ -12,6 +12,8 @@ bool dp_cmd_kernel_word(const char *text);
 const char *dp_cmd_kernel_split(const char *text, char *module, size_t size);
 
 int dp_cmd_list_kernel(bool json);
+/* list-tracepoints.c: `dprobes funcs 't PATTERN'`; text is the pattern. */
+int dp_cmd_funcs_tracepoints(const char *text, bool json);
 int dp_cmd_funcs_kernel(const char *text, bool not_jump_only, bool json);
 int dp_cmd_explain_kernel(const char *text, bool json); /* what a probe there would be */
 

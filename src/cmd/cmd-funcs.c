@@ -438,6 +438,8 @@ int dp_cmd_funcs(int argc, char **argv)
 	}
 	if (calls && *calls && strcmp(calls, "*"))
 		return print_calls(calls, l.json);
+	if (!w.pid && w.n == 1 && pattern_of('t', w.v[0]))
+		return dp_cmd_funcs_tracepoints(pattern_of('t', w.v[0]), l.json);
 	if (w.pid)
 		return list_process(&l, w.pid, pattern);
 	if (!w.n)

@@ -114,7 +114,8 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
     [VERB_FUNCS] = {.name = "funcs",
 		    .frequent = true,
 		    .purpose = "show what can be probed, how, and why not",
-		    .synopsis = "-p PID [MODULE:][PATTERN]\nFILE [PATTERN]\nkernel:PATTERN|kmod(MODULE):PATTERN",
+		    .synopsis =
+			"-p PID [MODULE:][PATTERN]\nFILE [PATTERN]\nkernel:PATTERN|kmod(MODULE):PATTERN|'t PATTERN'",
 		    .about = "Show what can be probed: the outcome that a probe on each function would get, and "
 			     "why.",
 		    .notes = "Outcomes: jump (the usual, nanoseconds), trap (a breakpoint, only with --allow-trap), "
@@ -124,7 +125,8 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 				"dprobes funcs /usr/bin/redis-server '*Command'\n"
 				"dprobes funcs /usr/bin/python3 'u *'     static probes\n"
 				"dprobes funcs -p 1234 's open*'          system calls\n"
-				"dprobes funcs 'kernel:vfs_*'",
+				"dprobes funcs 'kernel:vfs_*'\n"
+				"dprobes funcs 't sched:*'                tracepoints of the kernel",
 		    .operand = KIND_FILE,
 		    .shows = true},
     [VERB_LINES] = {.name = "lines",

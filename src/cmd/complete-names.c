@@ -10,6 +10,7 @@
 #include "run/run-select.h"
 #include "symbols/statics.h"
 #include "symbols/sym-lines.h"
+#include "symbols/tracepoints.h"
 #include "symbols/vars.h"
 
 static const char *value_of(const struct complete_line *l, enum cmd_verb verb, enum cmd_option_id id)
@@ -245,6 +246,22 @@ static void put_lines(struct candidates *c, struct dp_module *m)
 	}
 }
 
+static void put_tracepoints(struct candidates *c)
+{
+	struct dp_tracepoints all;
+	struct dp_error ignored;
+	char name[200];
+
+	dp_tracepoints_read(&all, &ignored);
+	for (u32 i = 0; i < all.n; i++) {
+		const struct dp_tracepoint *t = &all.v[i];
+
+		snprintf(name, sizeof(name), "%s%s%s", t->system, t->system[0] ? ":" : "", t->name);
+		dp_complete_put(c, name, NULL);
+	}
+	dp_tracepoints_free(&all);
+}
+
 void dp_complete_place(struct candidates *c, const struct complete_subject *s, char kind)
 {
 	const char *rest;
@@ -252,6 +269,10 @@ void dp_complete_place(struct candidates *c, const struct complete_subject *s, c
 
 	if (kind == 's') {
 		put_calls(c);
+		return;
+	}
+	if (kind == 't') {
+		put_tracepoints(c);
 		return;
 	}
 	if (!strncmp(c->word, "kernel:", 7)) {
@@ -356,6 +377,7 @@ void dp_complete_event(struct candidates *c, const struct complete_subject *s)
 		dp_complete_put(c, "r ", "return of a function");
 		dp_complete_put(c, "u ", "static probe");
 		dp_complete_put(c, "s ", "system call");
+		dp_complete_put(c, "t ", "tracepoint of the kernel");
 		dp_complete_put(c, "w ", "watchpoint");
 		return;
 	}

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "abi/abi-device.h"
 #include "cmd/line-modules.h"
 #include "lang/dpcc/dpcc.h"
 #include "symbols/needed.h"
@@ -194,13 +195,20 @@ static bool is_file_of_all(const struct line_finder *f, const char *file)
 	return realpath(file, real) && !strcmp(real, f->program);
 }
 
+bool dp_cmd_is_kernel_call(const struct line_finder *f, const struct dp_location *loc)
+{
+	if (loc->kind != DP_LOC_CALL || loc->module[0])
+		return loc->kind == DP_LOC_CALL && !strcmp(loc->module, "kernel");
+	return !f->is_read && !f->program[0] && !f->target->npids && !access(DP_DEV_PATH, F_OK);
+}
+
 bool dp_cmd_find_module(struct line_finder *f, const struct dp_location *loc, struct line_program *p,
 			struct dp_error *err)
 {
 	bool found = true;
 
 	p->modtype = "user";
-	if (!strcmp(loc->module, "kernel")) {
+	if (!strcmp(loc->module, "kernel") || dp_cmd_is_kernel_call(f, loc)) {
 		p->modtype = "kernel";
 		strcpy(p->module, "vmlinux");
 		return true;

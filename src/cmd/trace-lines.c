@@ -9,6 +9,7 @@
 #include "lang/dpcc/syscalls.h"
 #include "symbols/needed.h"
 #include "symbols/statics.h"
+#include "symbols/tracepoints.h"
 
 bool dp_cmd_lines_need_compiler(const struct event_lines *e)
 {
@@ -241,6 +242,14 @@ static void tell_unseen(const char *pattern)
 		}
 }
 
+static bool no_process(const struct dp_location *loc, struct dp_error *err)
+{
+	dp_fail(err, E_CMD_MISSING, "%.80s: no process to probe", loc->symbol);
+	if (loc->kind == DP_LOC_CALL)
+		dp_error_hint(err, "name one with -p; `dprobes kernel load`, and the calls of all processes are seen");
+	return false;
+}
+
 /* met: what was found or not, the module that the line names is there. */
 static bool add_static_line(struct line_finder *f, const struct event_lines *e, u32 i, const struct dp_location *loc,
 			    struct line_programs *out, bool *met, struct dp_error *err)
@@ -252,7 +261,7 @@ static bool add_static_line(struct line_finder *f, const struct event_lines *e, 
 	if (!f->is_read && !f->program[0] && loc->module[0] == '/')
 		add_file_statics(&s, loc->module);
 	else if (!f->is_read && !f->program[0])
-		return !dp_fail(err, E_CMD_MISSING, "%.80s: no process to probe", loc->symbol);
+		return no_process(loc, err);
 	else
 		look_for_statics(&s, f);
 	first = *err;
@@ -323,11 +332,11 @@ static bool add_to_module(const struct line_program *wanted, const struct event_
 	return has_line(p, i) || add_to(p, e, i, err);
 }
 
-static bool is_of_several(const struct dp_location *loc)
+static bool is_of_several(const struct line_finder *f, const struct dp_location *loc)
 {
 	bool is_function = loc->kind == DP_LOC_SYMBOL || loc->kind == DP_LOC_PATTERN;
 
-	return loc->kind == DP_LOC_STATIC || loc->kind == DP_LOC_CALL ||
+	return loc->kind == DP_LOC_STATIC || (loc->kind == DP_LOC_CALL && !dp_cmd_is_kernel_call(f, loc)) ||
 	       (is_function && dp_is_module_pattern(loc->module));
 }
 
@@ -343,12 +352,39 @@ static bool wait_for(struct line_finder *f, const struct event_lines *e, u32 i, 
 	e->v[i].waits = true;
 	if (!wanted->file[0])
 		return true;
-	if (!is_of_several(loc))
+	if (!is_of_several(f, loc))
 		return add_to_module(wanted, e, i, out, err);
 	add_later_statics(&s, wanted);
 	if (!s.found && !err->code)
 		fail_none(loc, err);
 	return s.found && !s.failed;
+}
+
+/* To the programs of the kernel and of its modules, of those that have a tracepoint that matches. */
+static bool add_tracepoints(const struct event_lines *e, u32 i, const struct dp_location *loc,
+			    struct line_programs *out, struct dp_error *err)
+{
+	struct line_program *wanted = calloc(1, sizeof(*wanted));
+	struct dp_tracepoints all = {.v = NULL};
+	bool good = wanted && !dp_tracepoints_read(&all, err);
+	u32 found = 0;
+
+	for (u32 k = 0; good && k < all.n; k++) {
+		if (!dp_tracepoint_matches(&all.v[k], loc->module, loc->symbol))
+			continue;
+		found++;
+		wanted->modtype = all.v[k].module[0] ? "kmod" : "kernel";
+		snprintf(wanted->module, sizeof(wanted->module), "%s",
+			 all.v[k].module[0] ? all.v[k].module : "vmlinux");
+		good = add_to_module(wanted, e, i, out, err);
+	}
+	if (!wanted)
+		dp_fail(err, E_EVENT_MEMORY, "lines");
+	else if (good && !found)
+		dp_tracepoints_none(&all, loc->module, loc->symbol, err);
+	dp_tracepoints_free(&all);
+	free(wanted);
+	return good && found;
 }
 
 /*
@@ -359,8 +395,12 @@ static bool add_place(struct line_finder *f, const struct event_lines *e, u32 i,
 		      bool waits, struct line_programs *out, struct dp_error *err)
 {
 	struct line_program *wanted = calloc(1, sizeof(*wanted));
-	bool is_several = is_of_several(loc), good, met = true;
+	bool is_several = is_of_several(f, loc), good, met = true;
 
+	if (loc->kind == DP_LOC_TRACEPOINT) {
+		free(wanted);
+		return add_tracepoints(e, i, loc, out, err);
+	}
 	if (!wanted)
 		return !dp_fail(err, E_EVENT_MEMORY, "lines");
 	good = is_several ? add_static_line(f, e, i, loc, out, &met, err) : dp_cmd_find_module(f, loc, wanted, err);

@@ -90,10 +90,12 @@ static int find_place(struct dp_tracee *s, const struct dp_rpn_unit *u, const st
 	snprintf(loc->symbol, sizeof(loc->symbol), "%s", p->symbol);
 	loc->offset = p->offset;
 	loc->address = (u64)p->offset;
-	loc->kind = p->place == DP_RPN_SYMBOL   ? DP_LOC_SYMBOL
-		    : p->place == DP_RPN_LINE   ? DP_LOC_LINE
-		    : p->place == DP_RPN_OFFSET ? DP_LOC_FILE_OFFSET
-						: DP_LOC_ADDRESS;
+	loc->kind = p->place == DP_RPN_SYMBOL       ? DP_LOC_SYMBOL
+		    : p->place == DP_RPN_LINE       ? DP_LOC_LINE
+		    : p->place == DP_RPN_OFFSET     ? DP_LOC_FILE_OFFSET
+		    : p->place == DP_RPN_TRACEPOINT ? DP_LOC_TRACEPOINT
+		    : p->place == DP_RPN_CALL       ? DP_LOC_CALL
+						    : DP_LOC_ADDRESS;
 	return p->place == DP_RPN_OFFSET ? dp_tracee_offset(s, module_kind(u), u->name, loc, err) : 0;
 }
 

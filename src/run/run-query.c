@@ -38,6 +38,10 @@ const char *dp_run_place_text(const struct dp_rpn_probe *p, char *buf, size_t si
 {
 	if (p->place == DP_RPN_WATCH)
 		snprintf(buf, size, "watch %s", p->symbol);
+	else if (p->place == DP_RPN_TRACEPOINT)
+		snprintf(buf, size, "tracepoint %s", p->symbol);
+	else if (p->place == DP_RPN_CALL)
+		snprintf(buf, size, "call %s", p->symbol);
 	else if (p->place == DP_RPN_SYMBOL)
 		snprintf(buf, size, "%s%s%llx", p->symbol, p->offset < 0 ? "-0x" : "+0x",
 			 (unsigned long long)(p->offset < 0 ? -p->offset : p->offset));

@@ -78,6 +78,21 @@ int dp_kallsyms_each(const char *module, const char *pattern, int (*fn)(const st
 	return each(try_function, &s, err);
 }
 
+static int try_data(const struct dp_ksym *sym, char type, void *arg)
+{
+	const struct search *s = arg;
+
+	return strchr("dDbBrR", type) && !fnmatch(s->pattern, sym->name, 0) ? s->fn(sym, s->arg) : 0;
+}
+
+int dp_kallsyms_each_data(const char *pattern, int (*fn)(const struct dp_ksym *sym, void *arg), void *arg,
+			  struct dp_error *err)
+{
+	struct search s = {NULL, pattern, fn, arg};
+
+	return each(try_data, &s, err);
+}
+
 struct wanted {
 	const char *name;
 	char module[64];

@@ -19,6 +19,10 @@ struct dp_ksym {
 int dp_kallsyms_each(const char *module, const char *pattern, int (*fn)(const struct dp_ksym *sym, void *arg),
 		     void *arg, struct dp_error *err);
 
+/* The same for data, of the kernel and of all its modules. */
+int dp_kallsyms_each_data(const char *pattern, int (*fn)(const struct dp_ksym *sym, void *arg), void *arg,
+			  struct dp_error *err);
+
 /* Any symbol, of the kernel itself rather than of a module; "module:name" of that one. E_KERNEL_SYMBOL. */
 int dp_kallsyms_find(const char *name, u64 *addr, struct dp_error *err);
 

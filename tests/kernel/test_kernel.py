@@ -41,6 +41,7 @@ GROUPS = [
     ("ktrace", 400, {}),
     ("worlds", 400, ICOUNT),
     ("krpn", 300, {}),
+    ("tracepoints", 200, {}),
     ("limits", 150, {}),
     ("starts", 400, {}),
     ("neighbours", 400, {}),
@@ -251,10 +252,10 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
         argv = [os.path.join(HERE, "run.sh"), kernel, os.path.join(HERE, "guest.sh"),
                 os.path.join(HERE, "guest-events.sh"), os.path.join(HERE, "guest-command.sh"),
                 os.path.join(HERE, "guest-rpn.sh"), os.path.join(HERE, "guest-limits.sh"),
-                os.path.join(HERE, "guest-worlds.sh"),
+                os.path.join(HERE, "guest-worlds.sh"), os.path.join(HERE, "guest-tracepoints.sh"),
                 os.path.join(work, "group"), os.path.join(work, "torture-seconds"),
                 *more, *modules(out)]
-        if group in ("command", "ktrace", "krpn", "limits", "starts", "crash", "debugger", "torture",
+        if group in ("command", "ktrace", "krpn", "tracepoints", "limits", "starts", "crash", "debugger", "torture",
                      "patches", "worlds"):
             argv.append(command(work))
         if group == "command":

@@ -127,6 +127,7 @@ static void show_location(const struct dp_event *ev, char *buf, size_t size)
 		break;
 	case DP_LOC_STATIC:
 	case DP_LOC_CALL:
+	case DP_LOC_TRACEPOINT:
 		snprintf(buf + n, size - (size_t)n, "static %s", ev->loc.symbol);
 	}
 }

@@ -290,7 +290,11 @@ static int put_place(struct dp_kernel *k, const struct dp_location *loc, struct 
 		p->offset = sym.offset;
 		return 0;
 	}
-	if (loc->kind != DP_LOC_SYMBOL)
+	if (loc->kind == DP_LOC_TRACEPOINT)
+		d->flags |= DP_DEV_TRACEPOINT;
+	else if (loc->kind == DP_LOC_CALL)
+		d->flags |= DP_DEV_CALL;
+	else if (loc->kind != DP_LOC_SYMBOL)
 		return dp_fail(err, E_KERNEL_PLACE, "%.200s", loc->symbol);
 	snprintf(p->symbol, sizeof(p->symbol), "%.300s", loc->symbol);
 	if (snprintf(text, sizeof(text), "%s%s%.240s", module, *module ? ":" : "", loc->symbol) >=
@@ -298,7 +302,7 @@ static int put_place(struct dp_kernel *k, const struct dp_location *loc, struct 
 		return dp_fail(err, E_KERNEL_SYMBOL, "%.200s: too long", loc->symbol);
 	memcpy(d->place, text, sizeof(d->place));
 	d->offset = loc->offset;
-	p->offset = (u64)loc->offset;
+	p->offset = d->flags & DP_DEV_CALL ? 0 : (u64)loc->offset;
 	return 0;
 }
 
@@ -543,6 +547,8 @@ static const char *via(const struct dp_event *ev, u32 how)
 {
 	if (ev->is_watch)
 		return "watch";
+	if (ev->loc.kind == DP_LOC_TRACEPOINT || ev->loc.kind == DP_LOC_CALL)
+		return "tracepoint";
 	if (!ev->is_return)
 		return how == DP_DEV_FTRACE ? "ftrace" : how == DP_DEV_UPROBE ? "uprobe" : NULL;
 	if (how == DP_DEV_UPROBE)

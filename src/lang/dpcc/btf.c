@@ -24,7 +24,7 @@ static int no_output(enum libbpf_print_level level, const char *fmt, va_list ap)
 	return 0;
 }
 
-void dp_cc_btf_open(struct dpcc *c, const char *module)
+void dp_cc_btf_open(struct dpcc *c, const char *module, bool is_optional)
 {
 	const char *path = c->opt->module;
 
@@ -37,6 +37,8 @@ void dp_cc_btf_open(struct dpcc *c, const char *module)
 	if (!path)
 		path = dp_cc_format(c, "/sys/kernel/btf/%s", module);
 	c->btf = btf__parse_split(path, c->btf_base);
+	if (!c->btf && is_optional)
+		c->btf = c->btf_base;
 	if (c->btf)
 		return;
 	dp_fail(c->err, E_KERNEL_BTF, "%.150s: %s", path, strerror(errno));
@@ -246,10 +248,41 @@ static const struct btf_type *prototype(const struct dpcc *c, const char *name)
 	return id > 0 ? btf__type_by_id(c->btf, btf__type_by_id(c->btf, (u32)id)->type) : NULL;
 }
 
+/* What a tracepoint calls gets a word of its own in front of the arguments. */
+static u32 first_parameter(const struct dpcc *c)
+{
+	return c->target.tracepoint ? 1 : 0;
+}
+
+/*
+ * The functions that a tracepoint is made of, in the kernels that have them: the first has the names of that
+ * tracepoint, the last those of the class that it was made of.
+ */
+const char *dp_cc_btf_tracepoint(struct dpcc *c, const char *name)
+{
+	static const char *const forms[] = {"__traceiter_", "__probestub_", "trace_event_raw_event_"};
+
+	for (u32 i = 0; i < DP_ARRAY_SIZE(forms); i++) {
+		const char *func = dp_cc_format(c, "%s%s", forms[i], name);
+
+		if (prototype(c, func))
+			return func;
+	}
+	return NULL;
+}
+
+const char *dp_cc_btf_parameter(const struct dpcc *c, u32 i)
+{
+	const struct btf_type *proto = c->target.func ? prototype(c, c->target.func) : NULL;
+	u32 at = first_parameter(c) + i - 1;
+
+	return proto && i && at < btf_vlen(proto) ? name_at(c, btf_params(proto)[at].name_off) : NULL;
+}
+
 /* Where the n-th parameter is at the first instruction of a function with this prototype. */
 static bool parameter_place(struct dpcc *c, const struct btf_type *proto, u32 n, struct dp_var *v)
 {
-	u64 stack = 8; /* above the return address */
+	u64 stack = c->target.tracepoint ? 0 : 8; /* above the return address, which is gone already at a tracepoint */
 	u32 used = 0;
 
 	for (u32 i = 0;; i++) {
@@ -265,6 +298,11 @@ static bool parameter_place(struct dpcc *c, const struct btf_type *proto, u32 n,
 			continue;
 		}
 		v->npieces = in_regs ? words : 1;
+		if (c->target.tracepoint && in_regs && words == 1) { /* what is written to it would count nowhere */
+			v->pieces[0] = (struct dp_piece){.kind = DP_PIECE_VALUE};
+			dp_format(v->pieces[0].code, DP_PIECE_CODE, "push r,%s;", dp_name_of_arg(first));
+			return true;
+		}
 		for (u32 k = 0; in_regs && k < words; k++) {
 			v->pieces[k] = (struct dp_piece){DP_PIECE_REGISTER, 8 * k, words > 1 ? 8 : 0};
 			dp_format(v->pieces[k].code, DP_PIECE_CODE, "%s", dp_name_of_arg(first + k));
@@ -292,7 +330,7 @@ int dp_cc_btf_variable(struct dpcc *c, const char *name, struct dp_var *v, struc
 	s32 id;
 
 	memset(v, 0, sizeof(*v));
-	for (u32 i = 0; proto && i < btf_vlen(proto); i++) {
+	for (u32 i = first_parameter(c); proto && i < btf_vlen(proto); i++) {
 		const char *param = name_at(c, btf_params(proto)[i].name_off);
 
 		if (!param || strcmp(param, name))
@@ -342,7 +380,7 @@ void dp_cc_btf_each_parameter(struct dpcc *c, void (*fn)(struct dpcc *c, const c
 
 	if (!proto)
 		dp_cc_fail(c, NULL, E_SYM_NONE, "the kernel's BTF has no function %.60s", c->target.func);
-	for (u32 i = 0; i < btf_vlen(proto); i++)
+	for (u32 i = first_parameter(c); i < btf_vlen(proto); i++)
 		if (name_at(c, btf_params(proto)[i].name_off))
 			fn(c, name_at(c, btf_params(proto)[i].name_off));
 }

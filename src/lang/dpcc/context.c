@@ -124,9 +124,13 @@ static struct node *argument(struct dpcc *c, const struct tok *t, const char *na
 		return static_argument(c, t, i);
 	if (c->target.watched || c->target.is_return)
 		dp_cc_fail(c, t, E_EVENT_ARGN, "$%s is known only at the function's entry", name);
-	real = c->mod ? dp_cc_parameter_name(c, (u32)i) : NULL;
+	real = c->mod || c->target.tracepoint ? dp_cc_parameter_name(c, (u32)i) : NULL;
 	if (real)
 		return dp_cc_probed(c, t, real, true);
+	if (c->target.tracepoint && dp_cc_btf_parameter(c, 1))
+		dp_cc_no_tracepoint_word(c, t, name);
+	if (c->target.tracepoint) /* in front of them is a word that is not its own */
+		i++;
 	if (c->mod && dp_module_is_go(c->mod))
 		dp_cc_fail(c, t, E_EVENT_ARGN, "Go has its own calling convention: $argN needs debug information");
 	if (!dp_cc_at_entry(c))

@@ -13,6 +13,7 @@
 #include "lang/dpcc/dpcc.h"
 #include "lang/rpn/rpn-priv.h"
 #include "symbols/kallsyms.h"
+#include "symbols/tracepoints.h"
 #include "symbols/vars.h"
 
 #define DPCC_TAG_HEAP \
@@ -208,7 +209,8 @@ enum passing {
 
 struct target {           /* one probed instruction */
 	u64 pc;           /* in the module; without one the offset in func */
-	const char *func; /* of the kernel; else NULL */
+	const char *func; /* of the kernel; else NULL. Of a tracepoint what BTF knows its arguments by */
+	const struct dp_tracepoint *tracepoint; /* NULL: it is none */
 	bool is_return;
 	bool is_jump;                 /* the return is none, but a jump to another function */
 	enum passing passing;         /* of calls that end by tail calls: what happens here, */
@@ -247,9 +249,10 @@ struct dpcc {
 	struct node *(*parse_assign)(struct dpcc *c); /* expr.c's, for what stands in expressions and contains some */
 
 	/* the module and the instruction that code is made for */
-	struct dp_module *mod;      /* with debug information; NULL: btf has the types */
-	struct btf *btf, *btf_base; /* of the probed module of the kernel, and of the kernel */
-	bool by_name;               /* addresses are not known yet: symbols stand for them */
+	struct dp_module *mod;             /* with debug information; NULL: btf has the types */
+	struct btf *btf, *btf_base;        /* of the probed module of the kernel, and of the kernel */
+	struct dp_tracepoints tracepoints; /* of the running kernel, once a place asks for them */
+	bool by_name;                      /* addresses are not known yet: symbols stand for them */
 	struct target target;
 	bool is_of_place;   /* something in the code in the making is known for this instruction alone */
 	u64 line;           /* of which the handler is: see context.c */
@@ -473,15 +476,18 @@ void dp_cc_debug_complete(struct dpcc *c, struct type *t);
 struct type *dp_cc_debug_named(struct dpcc *c, int tag, const char *name);
 
 /* ---- btf.c: the same for the kernel ---- */
-/* Open what is known of a module ("": of the kernel itself). E_KERNEL_BTF. */
-void dp_cc_btf_open(struct dpcc *c, const char *module);
+/* Open what is known of a module ("": of the kernel itself); optional: or of the kernel alone. E_KERNEL_BTF. */
+void dp_cc_btf_open(struct dpcc *c, const char *module, bool is_optional);
 void dp_cc_btf_close(struct dpcc *c);
 void dp_cc_btf_complete(struct dpcc *c, struct type *t);
 struct type *dp_cc_btf_named(struct dpcc *c, int tag, const char *name);
 bool dp_cc_btf_enumerator(struct dpcc *c, const char *name, s64 *value);
 /* A parameter, function or global variable as the target sees it. E_VAR_NONE, E_VAR_GONE. */
 int dp_cc_btf_variable(struct dpcc *c, const char *name, struct dp_var *v, struct type **type, struct dp_error *err);
-struct type *dp_cc_btf_return_type(struct dpcc *c); /* NULL: not known */
+/* The function by which BTF knows the arguments of a tracepoint; NULL: it does not know them. */
+const char *dp_cc_btf_tracepoint(struct dpcc *c, const char *name);
+const char *dp_cc_btf_parameter(const struct dpcc *c, u32 i); /* from 1; NULL: there are not so many */
+struct type *dp_cc_btf_return_type(struct dpcc *c);           /* NULL: not known */
 void dp_cc_btf_each_parameter(struct dpcc *c, void (*fn)(struct dpcc *c, const char *name));
 /* Names of functions that match the pattern, at most max. */
 u32 dp_cc_btf_functions(struct dpcc *c, const char *pattern, const char **names, u32 max);
@@ -501,6 +507,14 @@ const char *dp_cc_parameter_name(struct dpcc *c, u32 i);
 struct node *dp_cc_static_argument(struct dpcc *c, const struct tok *t, u32 i);
 /* The instruction is a function's first one. */
 bool dp_cc_at_entry(const struct dpcc *c);
+
+/* ---- tracepoint.c ---- */
+/*
+ * A name of the tracepoint's record, as tracefs shows it: ARGUMENT_MEMBER, or MEMBER of the only argument that has one
+ * of this name. NULL: it is neither.
+ */
+struct node *dp_cc_tracepoint_field(struct dpcc *c, const struct tok *t, const char *name);
+_Noreturn void dp_cc_no_tracepoint_word(struct dpcc *c, const struct tok *t, const char *name);
 
 /* ---- static-args.c ---- */
 struct dp_static;
@@ -544,6 +558,9 @@ bool dp_cc_begins_type(struct dpcc *c);
 struct type *dp_cc_parse_type_name(struct dpcc *c);
 struct node *dp_cc_parse_expr(struct dpcc *c);
 struct node *dp_cc_parse_assign(struct dpcc *c);
+/* What a pointer leads to; its member. NULL: it has none of this name. */
+struct node *dp_cc_deref(struct dpcc *c, struct node *pointer, const struct tok *t);
+struct node *dp_cc_member(struct dpcc *c, struct node *of, const struct tok *name);
 s64 dp_cc_parse_constant(struct dpcc *c);
 bool dp_cc_fold(const struct node *n, s64 *v);
 

@@ -303,6 +303,15 @@ static void header(struct unit *u, struct buf *out)
 		dp_cc_buf_add(c, out, c->decls.s, c->decls.n);
 }
 
+/* Tracepoints can be probed without what BTF knows of their arguments. */
+static bool is_traced_only(const struct unit *u)
+{
+	for (const struct place_def *d = u->places; d; d = d->next)
+		if (!dp_cc_unit_is_moment(d) && !dp_cc_unit_is_tracepoint(d))
+			return false;
+	return true;
+}
+
 /* What tells of the probed code: the module, a debug file of the kernel, or BTF. */
 static void open_subject(struct unit *u)
 {
@@ -312,7 +321,7 @@ static void open_subject(struct unit *u)
 
 	c->by_name = u->modtype != DP_RPN_USER;
 	if (u->modtype == DP_RPN_KMOD || (u->modtype == DP_RPN_KERNEL && !c->opt->module)) {
-		dp_cc_btf_open(c, u->modtype == DP_RPN_KMOD ? u->modname : "");
+		dp_cc_btf_open(c, u->modtype == DP_RPN_KMOD ? u->modname : "", is_traced_only(u));
 		return;
 	}
 	if (dp_module_open(&c->mod, c->opt->module ? c->opt->module : u->modname, &err))
@@ -402,6 +411,7 @@ int dp_cc_compile(const char *path, const struct dpcc_options *opt, struct dpcc_
 	dp_rpn_source_free(&u->c.prelude);
 	dp_module_close(u->c.mod);
 	dp_cc_btf_close(&u->c);
+	dp_tracepoints_free(&u->c.tracepoints);
 	for (chunk = (struct chunk *)u->c.chunks; chunk; chunk = after) {
 		after = chunk->next;
 		free(chunk);

@@ -72,6 +72,9 @@ void dp_cc_unit_note(struct unit *u, const char *fmt, ...) DP_PRINTF(2, 3);
 /* It runs at a moment, and not where a probe is hit. */
 bool dp_cc_unit_is_moment(const struct place_def *d);
 
+/* t [SYSTEM:]PATTERN */
+bool dp_cc_unit_is_tracepoint(const struct place_def *d);
+
 /* Make code for every instruction that the place names. Leaves by dp_cc_fail(). */
 void dp_cc_unit_place(struct unit *u, const struct place_def *d);
 

@@ -278,24 +278,15 @@ static struct node *library_size(struct dpcc *c, struct node *of, const struct t
 	return from;
 }
 
-static struct node *member(struct dpcc *c, struct node *of, const struct tok *t)
+struct node *dp_cc_member(struct dpcc *c, struct node *of, const struct tok *name)
 {
-	const struct tok *name = dp_cc_peek(c);
 	struct node *n = dp_cc_node_new(c, N_MEMBER, name);
 	struct member *m, *copy;
 	u64 offset = 0;
 
-	if (of->type->kind != TY_STRUCT)
-		no_members(c, t, of->type);
-	if (name->kind != TOK_WORD)
-		dp_cc_fail(c, name, E_DPCC_SYNTAX, "a member's name is missing here");
-	c->at++;
 	m = find_member(c, of->type, name, &offset, 0);
-	n = m ? n : library_size(c, of, name);
-	if (!m && n)
-		return n;
 	if (!m)
-		no_member(c, name, of->type);
+		return NULL;
 	copy = dp_cc_alloc(c, sizeof(*copy));
 	*copy = *m;
 	copy->offset = offset; /* through anonymous members */
@@ -308,7 +299,25 @@ static struct node *member(struct dpcc *c, struct node *of, const struct tok *t)
 	return n;
 }
 
-static struct node *deref(struct dpcc *c, struct node *a, const struct tok *t)
+static struct node *member(struct dpcc *c, struct node *of, const struct tok *t)
+{
+	const struct tok *name = dp_cc_peek(c);
+	struct node *n;
+
+	if (of->type->kind != TY_STRUCT)
+		no_members(c, t, of->type);
+	if (name->kind != TOK_WORD)
+		dp_cc_fail(c, name, E_DPCC_SYNTAX, "a member's name is missing here");
+	c->at++;
+	n = dp_cc_member(c, of, name);
+	if (!n)
+		n = library_size(c, of, name);
+	if (!n)
+		no_member(c, name, of->type);
+	return n;
+}
+
+struct node *dp_cc_deref(struct dpcc *c, struct node *a, const struct tok *t)
 {
 	struct node *n = dp_cc_node_new(c, N_DEREF, t);
 
@@ -350,13 +359,13 @@ static struct node *postfix(struct dpcc *c)
 			struct node *i = dp_cc_to_value(c, dp_cc_parse_expr(c));
 
 			dp_cc_expect(c, "]");
-			n = deref(c, binary(c, t, "+", dp_cc_to_value(c, n), i), t);
+			n = dp_cc_deref(c, binary(c, t, "+", dp_cc_to_value(c, n), i), t);
 		} else if (dp_cc_accept(c, ".")) {
 			n = member(c, n, t);
 		} else if (dp_cc_accept(c, "->")) {
 			struct node *owned = dp_cc_library_owned(c, n);
 
-			n = member(c, deref(c, owned ? owned : n, t), t);
+			n = member(c, dp_cc_deref(c, owned ? owned : n, t), t);
 		} else if (dp_cc_accept(c, "++") || dp_cc_accept(c, "--")) {
 			n = incdec(c, n, t, true);
 		} else {
@@ -462,7 +471,7 @@ static struct node *unary(struct dpcc *c)
 	if (dp_cc_accept(c, "&")) {
 		n = address_of(c, t);
 	} else if (dp_cc_accept(c, "*")) {
-		n = deref(c, unary(c), t);
+		n = dp_cc_deref(c, unary(c), t);
 	} else if (dp_cc_accept(c, "-")) {
 		n = simple_unary(c, N_NEG, t);
 	} else if (dp_cc_accept(c, "~")) {

@@ -352,11 +352,14 @@ static void gen_literals(struct dpcc *c)
 /* "group" "name" "function" OFFSET RETURN, as records show the probe. */
 const char *dp_cc_event_words(struct dpcc *c)
 {
-	struct dp_symbol sym = {.name = c->target.func         ? c->target.func
+	const struct dp_tracepoint *tp = c->target.tracepoint;
+	struct dp_symbol sym = {.name = tp                     ? tp->name
+					: c->target.func       ? c->target.func
 					: c->target.watched_as ? c->target.watched_as
 							       : ""};
 	const char *slash = strchr(c->event, '/'), *name = slash + 1, *ends = strchr(name, '/');
 	u64 offset = c->target.passing == PASS_RETURN ? c->target.asked : c->target.pc;
+	bool is_return = c->target.is_return && !(c->target.is_call && c->by_name); /* of a function */
 	bool nameless = false; /* the module's name, and the address in it, say where it is */
 
 	if (c->mod && !c->target.watched && !c->target.body) {
@@ -368,12 +371,13 @@ const char *dp_cc_event_words(struct dpcc *c)
 	}
 	if (ends)
 		name = dp_cc_format(c, "%.*s", (int)(ends - name), name);
+	if (tp && !*name && tp->system[0])
+		name = dp_cc_format(c, "%s:%s", tp->system, tp->name);
 	if (c->target.note && !*name)
 		name = dp_cc_format(c, "%s:%s", c->target.note->provider, c->target.note->name);
-	return dp_cc_format(c, "\"%.*s\" \"%s\" \"%s\" %llu %d%s", (int)(slash - c->event), c->event, name,
-			    dp_cc_one_line(c, sym.name),
-			    (unsigned long long)(c->target.is_return && !nameless ? 0 : offset), c->target.is_return,
-			    ends ? " ends" : "");
+	return dp_cc_format(
+	    c, "\"%.*s\" \"%s\" \"%s\" %llu %d%s", (int)(slash - c->event), c->event, name, dp_cc_one_line(c, sym.name),
+	    (unsigned long long)(c->target.is_return && !nameless ? 0 : offset), is_return, ends ? " ends" : "");
 }
 
 void dp_cc_gen_program(struct dpcc *c, struct function *handler)

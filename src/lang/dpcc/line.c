@@ -216,7 +216,7 @@ bool dp_cc_line_says_more(const char *text)
 		return false;
 	}
 	return !dp_event_head(&ev, text, &behind, NULL) &&
-	       (ev.is_static || ev.is_call ||
+	       (ev.is_static || ev.is_call || ev.is_tracepoint ||
 		says_more(text, behind, ev.is_return && strcmp(ev.loc.module, "kernel") != 0));
 }
 
@@ -361,7 +361,8 @@ static int skip_function(struct line *l, u32 at, u32 end)
 	u32 from = skip_blanks(l->text, at + 6);
 	int r;
 
-	if (l->ev.is_return || l->ev.is_watch || l->ev.is_static || l->ev.loc.offset || l->ev.loc.kind == DP_LOC_LINE)
+	if (l->ev.is_return || l->ev.is_watch || l->ev.is_static || l->ev.is_tracepoint || l->ev.loc.offset ||
+	    l->ev.loc.kind == DP_LOC_LINE)
 		return dp_cc_line_fail(l, at, E_DPCC_TYPE,
 				       "return is allowed only at a function's entry: p FUNCTION return VALUE");
 	dp_cc_out_put(&l->body, at, "setreg(\"" DP_NAME_RESULT "\", ");
@@ -586,6 +587,8 @@ static void put_location(struct line *l, struct out_text *o, const char *suffix)
 		dp_cc_out_put(o, at, "w %.*s", (int)(l->behind - at), l->text + at);
 	else if (l->ev.is_static)
 		dp_cc_out_put(o, at, "u %s", loc->symbol);
+	else if (l->ev.is_tracepoint)
+		dp_cc_out_put(o, at, "t %s%s%s", loc->module, loc->module[0] ? ":" : "", loc->symbol);
 	else if (loc->kind == DP_LOC_FILE_OFFSET)
 		dp_cc_out_put(o, at, "0x%llx", (unsigned long long)loc->offset);
 	else if (loc->kind == DP_LOC_LINE)

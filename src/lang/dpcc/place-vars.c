@@ -96,7 +96,11 @@ void dp_cc_unit_show_vars(struct unit *u)
 	u32 line;
 
 	if (!c->mod) {
-		dp_format(place, sizeof(place), "%s+0x%llx", c->target.func, (unsigned long long)addr);
+		if (c->target.tracepoint)
+			dp_format(place, sizeof(place), "%s%s%s", c->target.tracepoint->system,
+				  c->target.tracepoint->system[0] ? ":" : "", c->target.tracepoint->name);
+		else
+			dp_format(place, sizeof(place), "%s+0x%llx", c->target.func, (unsigned long long)addr);
 		show_place(c, place, NULL, 0);
 		dp_cc_btf_each_parameter(c, show_parameter);
 		return;

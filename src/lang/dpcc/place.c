@@ -85,6 +85,7 @@ static void one_probe(struct unit *u, const struct place_def *d, struct target t
 		      const char *offset)
 {
 	struct dpcc *c = &u->c;
+	bool by_call = target.is_call && c->by_name;
 	struct function *handler;
 
 	start_pass(u, target);
@@ -102,10 +103,12 @@ static void one_probe(struct unit *u, const struct place_def *d, struct target t
 		return;
 	/* Exits of a module's function are instructions of their own; the kernel host finds them itself. */
 	dp_cc_buf_put(c, &c->all, "\n// %s%s%s\n%s = %s\n%s", d->location, *where ? " at " : "", where,
-		      is_watch(d)   ? "watchpoint"
-		      : target.body ? "run"
-				    : "offset",
-		      offset, target.func && target.is_return ? "at = return\n" : "");
+		      is_watch(d)         ? "watchpoint"
+		      : target.body       ? "run"
+		      : target.tracepoint ? "tracepoint"
+		      : by_call           ? "call"
+					  : "offset",
+		      offset, (target.func || by_call) && target.is_return ? "at = return\n" : "");
 	if (!strstr(d->options, "minor = "))
 		dp_cc_buf_put(c, &c->all, "minor = %u\n", u->nprobes + 1);
 	dp_cc_buf_put(c, &c->all, "%s", d->options);
@@ -653,6 +656,29 @@ static bool is_first(const struct calls *calls, u32 at)
 	return true;
 }
 
+static void kernel_call(struct unit *u, const struct place_def *d, struct target target, const char *name, s32 number)
+{
+	target.is_call = true;
+	one_probe(u, d, target, "", dp_cc_format(&u->c, "\"%s\" %d", name, number));
+}
+
+/* In the kernel, which tells each call by its number. */
+static void kernel_calls_place(struct unit *u, const struct place_def *d, const struct calls *calls, bool is_return)
+{
+	u32 numbers[DP_SYSCALLS_MAX], n = dp_syscalls_matching(calls->pattern, numbers, DP_SYSCALLS_MAX);
+	bool is_one = calls->which == '=';
+
+	if (calls->which == '?')
+		return;
+	if (!is_one && !strcmp(calls->pattern, "*")) {
+		kernel_call(u, d, (struct target){.is_return = is_return}, "*", -1);
+		return;
+	}
+	for (u32 i = 0; i < n; i++)
+		kernel_call(u, d, (struct target){.is_return = is_return, .is_one_call = is_one, .call = numbers[i]},
+			    dp_syscall_name_of(numbers[i]), (s32)numbers[i]);
+}
+
 static void calls_place(struct unit *u, const struct place_def *d, const struct tok *where)
 {
 	struct dpcc *c = &u->c;
@@ -666,7 +692,11 @@ static void calls_place(struct unit *u, const struct place_def *d, const struct 
 	len = (u32)strcspn(p, "%");
 	is_return = p[len];
 	calls->pattern = len ? dp_cc_text(c, p, len) : "*";
-	if (c->mod && !c->by_name)
+	if (c->by_name) {
+		kernel_calls_place(u, d, calls, is_return);
+		return;
+	}
+	if (c->mod)
 		dp_module_each_syscall(c->mod, note_call, calls);
 	if (!calls->n && !calls->which)
 		dp_cc_fail(c, where, E_CALLS_NONE, "%.80s", c->mod ? dp_module_base(c->mod) : "the kernel");
@@ -677,6 +707,42 @@ static void calls_place(struct unit *u, const struct place_def *d, const struct 
 	for (u32 i = 0; i < calls->n; i++)
 		if (is_first(calls, i))
 			same_calls(u, d, calls, &calls->v[i], is_return);
+}
+
+/* t [SYSTEM:]PATTERN: the tracepoints of the kernel, or of the module, that match. */
+bool dp_cc_unit_is_tracepoint(const struct place_def *d)
+{
+	return d->location[0] == 't' && d->location[1] == ' ';
+}
+
+static void tracepoints_place(struct unit *u, const struct place_def *d, const struct tok *where)
+{
+	struct dpcc *c = &u->c;
+	const char *colon = strchr(d->location + 2, ':'), *name = colon ? colon + 1 : d->location + 2,
+		   *system = colon ? dp_cc_text(c, d->location + 2, (size_t)(colon - d->location) - 2) : "";
+	const char *module = u->modtype == DP_RPN_KMOD ? u->modname : "";
+	struct dp_error err = {0};
+	u32 found = 0;
+
+	if (!c->by_name)
+		dp_cc_fail(c, where, E_TRACEPOINT_NONE, "%.100s in a process", name);
+	if (!c->tracepoints.v && dp_tracepoints_read(&c->tracepoints, &err))
+		dp_cc_refail(c, where, &err);
+	for (u32 i = 0; i < c->tracepoints.n; i++) {
+		const struct dp_tracepoint *t = &c->tracepoints.v[i];
+		const char *func = c->mod ? NULL : dp_cc_btf_tracepoint(c, t->name);
+
+		if (strcmp(t->module, module) || !dp_tracepoint_matches(t, system, name))
+			continue;
+		one_probe(u, d, (struct target){.func = func ? func : t->name, .tracepoint = t}, "", t->name);
+		found++;
+	}
+	if (!found) {
+		dp_tracepoints_none(&c->tracepoints, system, name, &err);
+		dp_cc_refail(c, where, &err);
+	}
+	if (found > 1)
+		dp_cc_unit_note(u, "%s: %u tracepoints", d->location + 2, found);
 }
 
 static void watch_place(struct unit *u, const struct place_def *d, const struct tok *where)
@@ -753,6 +819,10 @@ void dp_cc_unit_place(struct unit *u, const struct place_def *d)
 	}
 	if (is_call(d)) {
 		calls_place(u, d, &where);
+		return;
+	}
+	if (dp_cc_unit_is_tracepoint(d)) {
+		tracepoints_place(u, d, &where);
 		return;
 	}
 	if (is_static(d)) {

@@ -82,7 +82,7 @@ bool dp_cc_probed_is_reference(const struct dpcc *c, const struct dp_var *v)
 
 const char *dp_cc_parameter_name(struct dpcc *c, u32 i)
 {
-	return c->mod ? dp_var_parameter(c->mod, dp_cc_pc(c), i - 1) : NULL;
+	return c->mod ? dp_var_parameter(c->mod, dp_cc_pc(c), i - 1) : dp_cc_btf_parameter(c, i);
 }
 
 bool dp_cc_at_entry(const struct dpcc *c)
@@ -175,9 +175,14 @@ struct node *dp_cc_variable(struct dpcc *c, const struct tok *t, const char *nam
 		n->in_target = true;
 		return n;
 	}
+	d = c->target.tracepoint ? dp_cc_tracepoint_field(c, t, name) : NULL;
+	if (d)
+		return d;
 	if (find(c, n, name, &err)) {
 		if (err.code == E_VAR_NONE && dp_cc_probed_enumerator(c, name, &value))
 			return dp_cc_node_number(c, t, value, value == (s32)value ? &dp_cc_type_int : &dp_cc_type_long);
+		if (needed && c->target.tracepoint)
+			dp_cc_no_tracepoint_word(c, t, name);
 		if (needed)
 			no_variable(c, t, name, &err);
 		return NULL;

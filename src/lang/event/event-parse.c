@@ -21,7 +21,8 @@ static int parse_kind(struct dp_event_line *l)
 
 	l->ev->is_static = *p == 'u' && l->any_kind;
 	l->ev->is_call = *p == 's' && l->any_kind;
-	if (*p != 'p' && *p != 'r' && *p != 'w' && !l->ev->is_static && !l->ev->is_call) {
+	l->ev->is_tracepoint = *p == 't' && l->any_kind;
+	if (*p != 'p' && *p != 'r' && *p != 'w' && !dp_ev_is_of_compiler(l->ev)) {
 		ret = *p ? dp_ev_fail(l, start, E_EVENT_KIND, "this one begins with `%c`", *p)
 			 : dp_ev_fail(l, start, E_EVENT_KIND, "this one is empty");
 		suggest_kind(l, p, "");
@@ -95,7 +96,12 @@ static void make_name(struct dp_event *ev)
 {
 	const struct dp_location *loc = &ev->loc;
 	const char *base = loc->module;
-	char kind = ev->is_watch ? 'w' : ev->is_return ? 'r' : ev->is_static ? 'u' : ev->is_call ? 's' : 'p';
+	char kind = ev->is_watch        ? 'w'
+		    : ev->is_return     ? 'r'
+		    : ev->is_static     ? 'u'
+		    : ev->is_call       ? 's'
+		    : ev->is_tracepoint ? 't'
+					: 'p';
 
 	for (const char *p = loc->module; *p; p++)
 		if (*p == '/' && p[1])
@@ -107,6 +113,7 @@ static void make_name(struct dp_event *ev)
 	case DP_LOC_PATTERN:
 	case DP_LOC_STATIC:
 	case DP_LOC_CALL:
+	case DP_LOC_TRACEPOINT:
 		dp_format(ev->name, sizeof(ev->name), "%c_%.40s", kind, loc->symbol);
 		break;
 	case DP_LOC_LINE:

@@ -22,6 +22,12 @@
 #define EV_STACKN_MAX 4095
 #define EV_REG_ARGS 6 /* function arguments that travel in registers */
 
+/* What is behind the head of such lines, the compiler reads. */
+static inline bool dp_ev_is_of_compiler(const struct dp_event *ev)
+{
+	return ev->is_static || ev->is_call || ev->is_tracepoint;
+}
+
 struct ev_type {
 	u8 field;     /* enum dp_field_type */
 	u8 size;      /* bytes of one element in memory */

@@ -19,6 +19,7 @@ enum dp_location_kind {
 	DP_LOC_LINE,        /* MODULE:FILE.c:LINE; the file in symbol, the line in offset */
 	DP_LOC_STATIC,      /* [MODULE:]PATTERN of static probes; see dp_static_matches() */
 	DP_LOC_CALL,        /* [MODULE:]PATTERN of system calls */
+	DP_LOC_TRACEPOINT,  /* [SYSTEM:]PATTERN of the kernel's tracepoints, the system in module */
 };
 
 #define DP_MODULE_MAX 256
@@ -40,6 +41,7 @@ struct dp_event {
 	bool is_return;          /* r, or %return */
 	bool is_watch;           /* w: loc names memory */
 	bool is_static, is_call; /* u, s: loc names static probes, system calls; the compiler reads what is behind it */
+	bool is_tracepoint;      /* t: loc names tracepoints, likewise */
 	u32 watch_len;           /* bytes; 0: not given. Of a probe in a process: how many there are */
 	enum dp_watch_type watch_type;
 	int maxactive;             /* 0: not given */

@@ -337,7 +337,7 @@ static int parse_watch(struct dp_event_line *l, u32 *end)
 	return ret;
 }
 
-/* MODULE:NAME, MODULE:PROVIDER:NAME, NAME; each may be a pattern. Of system calls, too. */
+/* MODULE:NAME, MODULE:PROVIDER:NAME, NAME; each may be a pattern. Of system calls and tracepoints, too. */
 static int parse_static(struct dp_event_line *l)
 {
 	struct dp_location *loc = &l->ev->loc;
@@ -349,7 +349,7 @@ static int parse_static(struct dp_event_line *l)
 			return dp_ev_fail(l, end, E_EVENT_LOCATION, "such names have no `%c`", l->text[end]);
 	for (colon = l->pos; colon < end && l->text[colon] != ':';)
 		colon++;
-	loc->kind = l->ev->is_call ? DP_LOC_CALL : DP_LOC_STATIC;
+	loc->kind = l->ev->is_call ? DP_LOC_CALL : l->ev->is_tracepoint ? DP_LOC_TRACEPOINT : DP_LOC_STATIC;
 	if (colon < end) {
 		ret = copy(l, loc->module, sizeof(loc->module), l->pos, colon);
 		l->pos = colon + 1;
@@ -367,7 +367,7 @@ int dp_ev_parse_location(struct dp_event_line *l)
 	int ret;
 
 	loc->column = (int)l->pos;
-	if (l->ev->is_static || l->ev->is_call)
+	if (dp_ev_is_of_compiler(l->ev))
 		return parse_static(l);
 	ret = find_end(l, &end);
 	if (ret)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Header and probe definitions: "key = value" lines by two tables, everything else is for the
- * assembler. The first offset, address or watchpoint ends the header; each begins a probe.
+ * assembler. The first offset, address, watchpoint, tracepoint or call ends the header; each begins a probe.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -494,6 +494,27 @@ static int set_memory(struct parser *p, const char *value)
 	return r;
 }
 
+/* NAME; of a call NAME NUMBER. Both are of the kernel. */
+static int set_traced(struct parser *p, const char *value, bool is_call)
+{
+	struct rpn_token name = dp_rpn_token(value);
+	const char *rest = name.at + name.len;
+	char *to = p->probe->symbol;
+	int n = -1;
+
+	p->probe->place = is_call ? DP_RPN_CALL : DP_RPN_TRACEPOINT;
+	if (p->u->modtype == DP_RPN_USER)
+		return dp_rpn_fail(p->err, p->line, E_RPN_PLACE, "'%s' belongs to programs of the kernel", p->key);
+	if (!is_call)
+		return text(p, value, to, sizeof(p->probe->symbol));
+	if (name.kind == RPN_TEXT && !name.bad)
+		n = dp_rpn_text(&name, to, sizeof(p->probe->symbol) - 1);
+	if (n <= 0 || strlen(to) != (size_t)n || !dp_rpn_expression(&rest, &p->probe->offset, NULL, NULL) ||
+	    dp_rpn_token(rest).kind != RPN_END || p->probe->offset < -1 || p->probe->offset > 0xffff)
+		return bad_value(p, value);
+	return 0;
+}
+
 /* The place with its length and access, in the language of event lines. */
 static int end_watch(struct parser *p)
 {
@@ -551,6 +572,8 @@ static int end_probe(struct parser *p)
 		return 0;
 	if (dp_rpn_is_body(probe) && (probe->at_return || probe->has_opcode))
 		return dp_rpn_fail(p->err, p->line, E_RPN_PLACE, "a body has no return and no opcode");
+	if (probe->place == DP_RPN_TRACEPOINT && (probe->at_return || probe->has_opcode))
+		return dp_rpn_fail(p->err, p->line, E_RPN_PLACE, "a tracepoint has no return and no opcode");
 	if (probe->place == DP_RPN_LINE && probe->at_return)
 		return dp_rpn_fail(p->err, p->line, E_RPN_VALUE, "a line has no return");
 	r = end_watch(p);
@@ -607,7 +630,7 @@ static int set_moment(struct parser *p, const char *value)
 	return r;
 }
 
-/* key: offset, address, watchpoint or run. */
+/* key: offset, address, watchpoint, tracepoint, call or run. */
 static int begin_probe(struct parser *p, const struct rpn_token *key, const char *value)
 {
 	struct dp_rpn_unit *u = p->u;
@@ -641,6 +664,8 @@ static int begin_probe(struct parser *p, const struct rpn_token *key, const char
 		return dp_rpn_fail(p->err, p->line, E_RPN_MEMORY, "probe");
 	if (is_body)
 		return set_moment(p, value);
+	if (dp_rpn_is(key, "tracepoint") || dp_rpn_is(key, "call"))
+		return set_traced(p, value, dp_rpn_is(key, "call"));
 	return dp_rpn_is(key, "watchpoint") ? set_memory(p, value) : set_place(p, value, dp_rpn_is(key, "address"));
 }
 
@@ -661,7 +686,7 @@ static int unknown_keyword(struct parser *p, const struct rpn_token *key, const 
 
 static int key_value(struct parser *p, const struct rpn_token *key, char *value)
 {
-	static const char *const places[] = {"offset", "address", "watchpoint", "run"};
+	static const char *const places[] = {"offset", "address", "watchpoint", "tracepoint", "call", "run"};
 	size_t n;
 
 	while (*value == ' ' || *value == '\t')

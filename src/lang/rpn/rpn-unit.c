@@ -12,7 +12,7 @@
 
 #define FILE_MAX_BYTES (4u << 20)
 #define MAGIC "DPPF\r\n\032"
-#define VERSION 11u
+#define VERSION 12u
 
 int dp_rpn_read(struct dp_rpn_unit *u, const char *path, const struct dp_rpn_define *defines, u32 ndefines,
 		struct dp_error *err)
@@ -258,6 +258,11 @@ static void list_probe(const struct dp_rpn_unit *u, const struct dp_rpn_probe *p
 		fprintf(out, ":%lld\"", (long long)p->offset);
 	} else if (p->place == DP_RPN_WATCH) {
 		list_name(out, "\nwatchpoint", p->symbol, true);
+	} else if (p->place == DP_RPN_TRACEPOINT) {
+		list_name(out, "\ntracepoint", p->symbol, false);
+	} else if (p->place == DP_RPN_CALL) {
+		list_name(out, "\ncall", p->symbol, true);
+		fprintf(out, " %lld", (long long)p->offset);
 	} else if (p->place == DP_RPN_TIMER) {
 		fprintf(out, "\nrun = %lld", (long long)p->offset);
 	} else if (dp_rpn_is_body(p)) {

@@ -20,14 +20,16 @@
 enum dp_rpn_modtype { DP_RPN_USER, DP_RPN_KERNEL, DP_RPN_KMOD };
 
 enum dp_rpn_place {
-	DP_RPN_SYMBOL,  /* offset = SYMBOL[+N] */
-	DP_RPN_OFFSET,  /* offset = N: of the file; in the kernel from its start */
-	DP_RPN_ADDRESS, /* address = N: run-time address */
-	DP_RPN_LINE,    /* offset = FILE:LINE; the file in symbol, the line in offset */
-	DP_RPN_WATCH,   /* watchpoint = PLACE: memory; symbol is what an event line has behind its w */
-	DP_RPN_BEGIN,   /* run = begin: by the control side, in front of the first hit of a process; */
-	DP_RPN_END,     /* run = end: behind the last one; */
-	DP_RPN_TIMER,   /* run = N: again and again, every so many nanoseconds (offset) */
+	DP_RPN_SYMBOL,     /* offset = SYMBOL[+N] */
+	DP_RPN_OFFSET,     /* offset = N: of the file; in the kernel from its start */
+	DP_RPN_ADDRESS,    /* address = N: run-time address */
+	DP_RPN_LINE,       /* offset = FILE:LINE; the file in symbol, the line in offset */
+	DP_RPN_WATCH,      /* watchpoint = PLACE: memory; symbol is what an event line has behind its w */
+	DP_RPN_TRACEPOINT, /* tracepoint = NAME: of the kernel */
+	DP_RPN_CALL,       /* call = NAME NUMBER: of the kernel, of all processes; offset -1: of every number */
+	DP_RPN_BEGIN,      /* run = begin: by the control side, in front of the first hit of a process; */
+	DP_RPN_END,        /* run = end: behind the last one; */
+	DP_RPN_TIMER,      /* run = N: again and again, every so many nanoseconds (offset) */
 };
 
 /* A word of the code that is the address of a symbol of the probed program: known when it is

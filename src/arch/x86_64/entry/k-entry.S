@@ -222,6 +222,27 @@ SYM_CODE_START_NOALIGN(dp_k_landed)
 	jmp	.Lhandled
 SYM_CODE_END(dp_k_landed)
 
+/*
+ * What a tracepoint calls (kernel/k-tracepoints.c), with what it was registered with in rdi. pt_regs is as where it
+ * goes on, but for the registers of its arguments; nothing that is written to it counts.
+ */
+SYM_FUNC_START(dp_k_tracepoint)
+	push	$__KERNEL_DS
+	push	%rsp
+	pushf
+	save_registers
+	UNWIND_HINT_REGS
+	mov	SS+8(%rsp), %rax
+	mov	%rax, IP(%rsp)
+	lea	SS+16(%rsp), %rax
+	mov	%rax, SP(%rsp)
+	mov	%rsp, %rsi
+	call	dp_k_tracepoint_hit
+	lea	SS+8(%rsp), %rsp
+	UNWIND_HINT_FUNC
+	RET
+SYM_FUNC_END(dp_k_tracepoint)
+
 /* rdi: registers, rsi: function, rdx: where to keep the stack pointer. With its own copy of 64 bytes of arguments. */
 .macro return_to_hit
 	pop	%r15
