@@ -43,10 +43,8 @@ HIT void dp_k_tracepoint_hit(struct dp_k_session_probe *p, struct pt_regs *regs)
 	run(p, regs);
 }
 
-static HIT void run_calls(const struct dp_k_calls *calls, struct pt_regs *regs, bool is_return)
+static HIT void run_calls(const struct dp_k_calls *calls, struct pt_regs *regs, u32 number, bool is_return)
 {
-	unsigned long number = regs->orig_ax;
-
 	if (in_ia32_syscall()) /* numbers of its own */
 		return;
 	if (number < DP_K_CALLS)
@@ -61,15 +59,17 @@ static HIT void on_call(void *calls, struct pt_regs *regs, long number)
 {
 	struct pt_regs at = *regs;
 
-	at.ax = at.orig_ax;
-	run_calls(calls, &at, false);
+	dp_regs_result(&at) = number; /* the same register */
+	run_calls(calls, &at, number, false);
 }
 
 /* Those with which the process goes on. One that has become another program does not come back. */
 static HIT void on_call_return(void *calls, struct pt_regs *regs, long result)
 {
-	if (result || (regs->orig_ax != __NR_execve && regs->orig_ax != __NR_execveat))
-		run_calls(calls, regs, true);
+	u32 number = syscall_get_nr(current, regs);
+
+	if (result || (number != __NR_execve && number != __NR_execveat))
+		run_calls(calls, regs, number, true);
 }
 
 /* ---- finding ---- */

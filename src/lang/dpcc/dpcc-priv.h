@@ -409,6 +409,9 @@ int dp_cc_known_text(const struct node *n); /* which text of the process (enum d
 bool dp_cc_is_chain(const struct node *n);
 struct node *dp_cc_to_value(struct dpcc *c, struct node *n);
 struct node *dp_cc_cast_to(struct dpcc *c, struct node *n, struct type *t);
+/* What a pointer leads to; a member of a structure, NULL: it has none of this name. */
+struct node *dp_cc_deref(struct dpcc *c, struct node *pointer, const struct tok *t);
+struct node *dp_cc_member(struct dpcc *c, struct node *of, const struct tok *name);
 /* Fails for integers that do not fit into a word of the machine. */
 void dp_cc_need_word(struct dpcc *c, const struct node *n);
 
@@ -558,9 +561,6 @@ bool dp_cc_begins_type(struct dpcc *c);
 struct type *dp_cc_parse_type_name(struct dpcc *c);
 struct node *dp_cc_parse_expr(struct dpcc *c);
 struct node *dp_cc_parse_assign(struct dpcc *c);
-/* What a pointer leads to; its member. NULL: it has none of this name. */
-struct node *dp_cc_deref(struct dpcc *c, struct node *pointer, const struct tok *t);
-struct node *dp_cc_member(struct dpcc *c, struct node *of, const struct tok *name);
 s64 dp_cc_parse_constant(struct dpcc *c);
 bool dp_cc_fold(const struct node *n, s64 *v);
 

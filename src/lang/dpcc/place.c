@@ -726,11 +726,13 @@ static void tracepoints_place(struct unit *u, const struct place_def *d, const s
 
 	if (!c->by_name)
 		dp_cc_fail(c, where, E_TRACEPOINT_NONE, "%.100s in a process", name);
+	if (c->mod)
+		dp_cc_fail(c, where, E_KERNEL_BTF, "arguments of tracepoints are not read from a debug file");
 	if (!c->tracepoints.v && dp_tracepoints_read(&c->tracepoints, &err))
 		dp_cc_refail(c, where, &err);
 	for (u32 i = 0; i < c->tracepoints.n; i++) {
 		const struct dp_tracepoint *t = &c->tracepoints.v[i];
-		const char *func = c->mod ? NULL : dp_cc_btf_tracepoint(c, t->name);
+		const char *func = dp_cc_btf_tracepoint(c, t->name);
 
 		if (strcmp(t->module, module) || !dp_tracepoint_matches(t, system, name))
 			continue;

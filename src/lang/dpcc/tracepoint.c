@@ -24,11 +24,16 @@ static struct tok *token_of(struct dpcc *c, const struct tok *t, const char *nam
 /* The member of a structure that an argument points to; NULL: it points to none, or that has none of this name. */
 static struct node *member_of(struct dpcc *c, const struct tok *t, const char *argument, const char *name)
 {
-	struct node *pointer = dp_cc_variable(c, t, argument, false);
+	struct node *n = dp_cc_node_new(c, N_PROBE, t);
+	struct dp_error ignored;
 
-	if (!pointer || pointer->type->kind != TY_PTR || pointer->type->of->kind != TY_STRUCT)
+	n->probe = dp_cc_alloc(c, sizeof(*n->probe));
+	n->text = argument;
+	n->in_target = true;
+	if (dp_cc_btf_variable(c, argument, n->probe, &n->type, &ignored) || n->type->kind != TY_PTR ||
+	    n->type->of->kind != TY_STRUCT)
 		return NULL;
-	return dp_cc_member(c, dp_cc_deref(c, pointer, t), token_of(c, t, name));
+	return dp_cc_member(c, dp_cc_deref(c, n, t), token_of(c, t, name));
 }
 
 static struct node *prefixed(struct dpcc *c, const struct tok *t, const char *name)
@@ -77,7 +82,6 @@ _Noreturn void dp_cc_no_tracepoint_word(struct dpcc *c, const struct tok *t, con
 		if (used + strlen(argument) + 3 < sizeof(arguments))
 			used += (size_t)snprintf(arguments + used, sizeof(arguments) - used, " $%s", argument);
 	}
-	dp_cc_context_near(&near, name);
 	if (!used)
 		dp_cc_fail(c, t, E_VAR_NONE, "$%.60s: the kernel's BTF does not know the arguments of %.60s", name,
 			   c->target.tracepoint->name);

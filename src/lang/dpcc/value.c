@@ -108,3 +108,65 @@ s64 dp_cc_parse_constant(struct dpcc *c)
 		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "this must be a constant");
 	return v;
 }
+
+/* ---- members ---- */
+
+static struct member *find_member(struct dpcc *c, struct type *t, const struct tok *name, u64 *offset, u32 depth)
+{
+	if (t->lazy)
+		dp_cc_debug_complete(c, t);
+	for (struct member *m = t->members; m && depth < 16; m = m->next) {
+		struct member *inner;
+
+		if (dp_cc_tok_is(name, m->name)) {
+			*offset += m->offset;
+			return m;
+		}
+		if (*m->name || m->type->kind != TY_STRUCT)
+			continue;
+		*offset += m->offset;
+		inner = find_member(c, m->type, name, offset, depth + 1);
+		if (inner)
+			return inner;
+		*offset -= m->offset;
+	}
+	return NULL;
+}
+
+struct node *dp_cc_member(struct dpcc *c, struct node *of, const struct tok *name)
+{
+	struct node *n = dp_cc_node_new(c, N_MEMBER, name);
+	struct member *m, *copy;
+	u64 offset = 0;
+
+	m = find_member(c, of->type, name, &offset, 0);
+	if (!m)
+		return NULL;
+	copy = dp_cc_alloc(c, sizeof(*copy));
+	*copy = *m;
+	copy->offset = offset; /* through anonymous members */
+	n->a = of;
+	n->member = copy;
+	n->type = m->type;
+	n->in_target = of->in_target;
+	if (n->type->lazy)
+		dp_cc_debug_complete(c, n->type);
+	return n;
+}
+
+struct node *dp_cc_deref(struct dpcc *c, struct node *a, const struct tok *t)
+{
+	struct node *n = dp_cc_node_new(c, N_DEREF, t);
+
+	a = dp_cc_to_value(c, a);
+	if (a->type->kind != TY_PTR)
+		dp_cc_fail(c, t, E_DPCC_TYPE, "%s is not a pointer", dp_cc_type_name(c, a->type));
+	n->a = a;
+	n->type = a->type->of;
+	n->in_target = a->in_target;
+	if (n->type->lazy)
+		dp_cc_debug_complete(c, n->type);
+	if (n->type->kind == TY_VOID || n->type->kind == TY_FUNC)
+		dp_cc_fail(c, t, E_DPCC_TYPE, "a pointer to %s cannot be dereferenced", dp_cc_type_name(c, n->type));
+	return n;
+}
