@@ -19,7 +19,10 @@ struct line_finder {
 bool dp_cmd_finder_open(struct line_finder *f, const struct line_target *target, pid_t pid, struct dp_error *err);
 void dp_cmd_finder_close(struct line_finder *f);
 
-/* System calls that the kernel sees, of all processes: s kernel:NAME, or s NAME where no process is named and the module is loaded. */
+/*
+ * System calls that the kernel sees, of all processes: s kernel:NAME, or, with the module loaded, s NAME where no process
+ * is named.
+ */
 bool dp_cmd_is_kernel_call(const struct line_finder *f, const struct dp_location *loc);
 
 /* The module of the place: p's names and type. E_MOD_NONE and others. */

@@ -6,7 +6,7 @@
 #include <linux/module.h>
 
 #define CREATE_TRACE_POINTS
-#include "traced-work.h"
+#include "traces.h"
 
 static int number;
 

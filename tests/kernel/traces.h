@@ -3,8 +3,8 @@
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM dptraced
 
-#if !defined(DP_TRACED_WORK_H) || defined(TRACE_HEADER_MULTI_READ)
-#define DP_TRACED_WORK_H
+#if !defined(DP_TRACES_H) || defined(TRACE_HEADER_MULTI_READ)
+#define DP_TRACES_H
 
 #include <linux/tracepoint.h>
 
@@ -23,5 +23,5 @@ TRACE_EVENT(dptraced_work,
 #undef TRACE_INCLUDE_PATH
 #define TRACE_INCLUDE_PATH .
 #undef TRACE_INCLUDE_FILE
-#define TRACE_INCLUDE_FILE traced-work
+#define TRACE_INCLUDE_FILE traces
 #include <trace/define_trace.h>
