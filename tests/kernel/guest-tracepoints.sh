@@ -39,7 +39,7 @@ by_names() {
 	grep -q '^    cat ' /tmp/tables && grep -q '^    /nonexistent, ENOENT' /tmp/tables &&
 		grep -q '^  hist  *read_duration' /tmp/tables && grep -q '^  count wakes' /tmp/tables
 	say $? "tables of what arguments have, and of the time of calls"
-	traced 0.3 -p $worker 's kernel:*' 't sched:sched_process_fork $child_pid'
+	traced 0.3 -p $worker 's kernel:clone' 't sched:sched_process_fork $child_pid'
 	grep -q 'sched:sched_process_fork: @sched_process_fork+0 child_pid=[1-9]' /tmp/out &&
 		grep -q ': clone: .* ret=[1-9]' /tmp/out && ! grep -v '^#' /tmp/out | grep -v -q -- "-$worker "
 	say $? "of one process alone"
@@ -48,10 +48,11 @@ by_names() {
 }
 
 changes_calls() {
-	$dprobes trace -q --duration 1 's getuid $ret = 7' >/dev/null 2>&1 &
+	$dprobes trace -q 's getuid $ret = 7' >/dev/null 2>&1 &
 	tracer=$!
 	soon '[ "$(id -ru)" = 7 ]'
 	say $? "what a process gets from a call can be changed"
+	kill -INT $tracer
 	wait $tracer
 	[ "$(id -ru)" = 0 ]
 	say $? "as long as the probe is there"

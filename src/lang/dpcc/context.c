@@ -137,6 +137,8 @@ static struct node *argument(struct dpcc *c, const struct tok *t, const char *na
 		dp_cc_fail(c, t, E_EVENT_ARGN, "$%s is known only at the function's entry", name);
 	if (i <= DP_NAME_ARGS)
 		return probe_value(c, t, name, dp_cc_format(c, "push r,%s;", dp_name_of_arg((u32)i - 1)));
+	if (c->target.tracepoint) /* where its return address is gone already */
+		i--;
 	return stack_word(c, t, name, i - DP_NAME_ARGS);
 }
 
