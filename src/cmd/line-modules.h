@@ -20,8 +20,8 @@ bool dp_cmd_finder_open(struct line_finder *f, const struct line_target *target,
 void dp_cmd_finder_close(struct line_finder *f);
 
 /*
- * System calls that the kernel sees, of all processes: s kernel:NAME, or, with the module loaded, s NAME where no process
- * is named.
+ * System calls of all processes, which the kernel sees: s kernel:NAME, or, with the module loaded, s NAME where no
+ * process is named.
  */
 bool dp_cmd_is_kernel_call(const struct line_finder *f, const struct dp_location *loc);
 

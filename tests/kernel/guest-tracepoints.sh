@@ -17,7 +17,7 @@ refuses() {
 
 # Every hit of the probes, so many, is accounted for.
 counted() {
-	awk -v names=" $1 " -v want="$(echo $1 | wc -w)" 'index(names, " " $1 " ") { n++
+	awk -v names=" $1 " -v want="$(echo "$1" | wc -w)" 'index(names, " " $1 " ") { n++
 		if ($3 != $4 + $5 + $6 + $7 + $8 || !$3) bad = 1 } END { exit bad || n != want }' /tmp/err
 }
 
@@ -43,8 +43,6 @@ by_names() {
 	grep -q 'sched:sched_process_fork: @sched_process_fork+0 child_pid=[1-9]' /tmp/out &&
 		grep -q ': clone: .* ret=[1-9]' /tmp/out && ! grep -v '^#' /tmp/out | grep -v -q -- "-$worker "
 	say $? "of one process alone"
-	traced 0.3 't *:* count'
-	say $? "all tracepoints at once: $(grep -c ' tracepoint ' /tmp/err) of them are hit"
 }
 
 changes_calls() {
@@ -63,11 +61,11 @@ of_a_module() {
 	insmod dptraced.ko
 	$dprobes trace -o /tmp/out "$tp n=\$arg1:s32 six=\$arg6 seven=\$arg7" 2>/tmp/err &
 	tracer=$!
-	soon '$dprobes list | grep -q " t .*dptraced_work .*tpoint"'
+	soon '$dprobes list 2>/dev/null | grep -q " t .*dptraced_work .*tpoint"'
 	echo 5 >/sys/module/dptraced/parameters/number
 	rmmod dptraced
 	say $? "a module goes while its tracepoint is probed"
-	$dprobes list | grep -q ' t .*dptraced_work .*PENDING'
+	$dprobes list 2>/dev/null | grep -q ' t .*dptraced_work .*PENDING'
 	say $? "and the probe waits"
 	insmod dptraced.ko && echo 6 >/sys/module/dptraced/parameters/number
 	kill -INT $tracer
@@ -88,26 +86,23 @@ listed() {
 	say $? "and completed"
 	refuses 'did you mean t sched:sched_switch?' 't sched:sched_swich'
 	refuses 'arguments of sched_switch are $preempt $prev $next' 't sched:sched_switch $prio_of'
-	refuses 'did you mean $prev_state?' 't sched:sched_switch $prev_stat'
 	refuses 'system calls have lines of their own: s openat' 't syscalls:sys_enter_openat'
-	refuses 'can be written to' 't sched:sched_switch $preempt = 1'
-	refuses 'only at a function.s entry' 't sched:sched_switch return 0'
 }
 
 tracepoints() {
 	own_libraries
 	$dprobes kernel load dprobes.ko
-	(while :; do cat /proc/version /nonexistent; done) >/dev/null 2>&1 &
+	(while :; do cat /proc/version /nonexistent; usleep 20000; done) >/dev/null 2>&1 &
 	worker=$!
 	by_names
 	changes_calls
 	of_a_module
 	listed
-	$dprobes trace -q -o /tmp/out 't sched:* count' 's *' >/dev/null 2>&1 &
+	$dprobes trace -q -o /tmp/out 't sched:sched_w* count' 's openat' >/dev/null 2>&1 &
 	tracer=$!
-	soon '$dprobes list | grep -q "sched_switch .*tpoint"'
+	soon '$dprobes list 2>/dev/null | grep -q "sched_wakeup .*tpoint"'
 	echo v >/proc/sysrq-trigger
-	soon '! $dprobes list | grep -q tpoint'
+	soon '! $dprobes list 2>/dev/null | grep -q tpoint'
 	say $? "the magic key takes them out"
 	kill -9 $tracer
 	kill $worker
