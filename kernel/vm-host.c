@@ -291,6 +291,11 @@ HIT u64 dp_hit_task(struct dp_hit *h)
 	return (u64)current;
 }
 
+HIT u32 dp_hit_own_tid(struct dp_hit *h)
+{
+	return task_pid_vnr(current);
+}
+
 HIT u64 dp_hit_cgroup(struct dp_hit *h)
 {
 	u64 id = 0;

@@ -517,8 +517,55 @@ static void note_build(struct line_program *p)
 	dp_module_close(m);
 }
 
-/* wrong: which of the program's lines has a mistake; ~0: none is to blame. False: told already. */
-static bool compile(struct line_program *p, const struct event_lines *e, const struct line_target *t, u32 *wrong)
+/* By a session of the process itself. */
+static bool is_in_process(const struct line_program *p)
+{
+	return !strcmp(p->modtype, "user") && !p->uprobes;
+}
+
+struct threads_set { /* variables of threads that lines in processes set */
+	struct dpcc_thread *v;
+	u32 n;
+};
+
+static bool add_thread(struct threads_set *s, const struct dp_rpn_aggregate *a)
+{
+	struct dpcc_thread *v;
+
+	for (u32 i = 0; i < s->n; i++)
+		if (!strcmp(s->v[i].name, a->name)) {
+			s->v[i].setters++;
+			return true;
+		}
+	v = realloc(s->v, (s->n + 1) * sizeof(*v));
+	if (!v)
+		return false;
+	v[s->n++] = (struct dpcc_thread){a->name, a->keys, 1};
+	s->v = v;
+	return true;
+}
+
+static bool find_threads_set(struct threads_set *s, const struct line_programs *out, const struct line_target *t)
+{
+	for (u32 i = 0; i < out->n; i++) {
+		const struct line_program *p = &out->v[i];
+
+		for (u32 k = 0; p->compiled && is_in_process(p) && k < p->unit.naggregates; k++)
+			if (p->unit.aggregates[k].is_set && !add_thread(s, &p->unit.aggregates[k]))
+				return false;
+	}
+	/* Several processes may have different files of a name: no process has two of these programs. */
+	for (u32 i = 0; t->npids > 1 && i < s->n; i++)
+		s->v[i].setters = 1;
+	return true;
+}
+
+/*
+ * out: the programs, of which those of processes are compiled first. wrong: which of the program's lines has a mistake;
+ * ~0: none is to blame. False: told already.
+ */
+static bool compile(struct line_program *p, const struct event_lines *e, const struct line_target *t,
+		    const struct line_programs *out, u32 *wrong)
 {
 	struct dpcc_options opt = {.defines = t->defines,
 				   .ndefines = t->ndefines,
@@ -527,9 +574,19 @@ static bool compile(struct line_program *p, const struct event_lines *e, const s
 				   .takes_copies = true,
 				   .notes = t->quiet ? NULL : dp_ui_notes()};
 	struct dp_error err = {0};
+	struct threads_set threads = {0};
 	struct dpcc_result res;
-	int r = dp_cc_lines_compile(p->lines, &opt, &res, wrong, &err);
+	int r = 0;
 
+	*wrong = ~0u;
+	if (!is_in_process(p) && !find_threads_set(&threads, out, t))
+		r = dp_fail(&err, E_EVENT_MEMORY, "lines");
+	opt.threads = threads.v;
+	opt.nthreads = threads.n;
+	res.line[0] = '\0';
+	if (!r)
+		r = dp_cc_lines_compile(p->lines, &opt, &res, wrong, &err);
+	free(threads.v);
 	if (r && *wrong != ~0u)
 		return tell(&e->v[p->numbers[*wrong]], &err);
 	*wrong = ~0u;
@@ -661,8 +718,9 @@ bool dp_cmd_lines_compile(const struct event_lines *e, const struct line_target 
 		good = add_bodies(e, &out->v[k]);
 	if (good && !t->quiet)
 		tell_bodies(e, out);
-	for (u32 i = 0; good && i < out->n; i++)
-		good = compile(&out->v[i], e, t, &wrong);
+	for (u32 i = 0; good && i < 2 * out->n; i++) /* those of processes, then the others */
+		if (is_in_process(&out->v[i % out->n]) == (i < out->n))
+			good = compile(&out->v[i % out->n], e, t, out, &wrong);
 	dp_cmd_finder_close(&f);
 	return good;
 }
@@ -729,13 +787,14 @@ static bool leave_out(struct line_program *p, const struct event_lines *e, u32 i
 }
 
 /* The lines that are right, with the bodies. */
-static bool compile_some(struct line_program *p, const struct event_lines *e, const struct line_target *t)
+static bool compile_some(struct line_program *p, const struct event_lines *e, const struct line_target *t,
+			 const struct line_programs *out)
 {
 	u32 wrong;
 
 	if (!p->n || !add_bodies(e, p))
 		return false;
-	while (!compile(p, e, t, &wrong))
+	while (!compile(p, e, t, out, &wrong))
 		if (wrong == ~0u || !leave_out(p, e, wrong))
 			return false;
 	return true;
@@ -755,7 +814,7 @@ bool dp_cmd_lines_come(const struct event_lines *e, const struct line_target *t,
 		dp_maps_free(&maps);
 	}
 	for (u32 i = known; i < out->n; i++)
-		if (compile_some(&out->v[i], e, t) && !t->quiet)
+		if (compile_some(&out->v[i], e, t, out) && !t->quiet)
 			dp_ui_note("%s was loaded from a place where it was not expected: its first calls are missing",
 				   dp_ui_clean(out->v[i].module));
 	return out->n > known;

@@ -644,7 +644,6 @@ u32 dp_rpn_push_frames(struct dp_hit *h, u32 sp, u32 n)
 
 /* ---- tables and aggregates in local variables ---- */
 
-#define TRIES 128 /* places looked at for a key: only a table that is nearly full makes a hit look at so many */
 #define WAITS 200 /* for another thread that is writing a key; it may not be running */
 
 u32 dp_rpn_push_text(struct dp_hit *h, u32 sp, u32 n)
@@ -723,7 +722,7 @@ static u64 look(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words,
 	u64 *table = (u64 *)h->prog->locals + first, state;
 	u32 left = 0, place = (u32)(hash % keys); /* the verifier wants a key */
 
-	for (u32 n = 0; n < TRIES && n < keys; n++, place = place + 1 == keys ? 0 : place + 1) {
+	for (u32 n = 0; n < DP_TABLE_TRIES && n < keys; n++, place = place + 1 == keys ? 0 : place + 1) {
 		u32 at = 1 + place * (1 + k + words);
 
 		state = __atomic_load_n(table + at, __ATOMIC_ACQUIRE); /* pairs with the releases above */
@@ -745,10 +744,8 @@ u64 dp_rpn_find(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words)
 {
 	u64 hash = 0, at;
 
-	for (u32 i = 0; i < k; i++) {
-		hash = (hash ^ key_word(h, sp, k, i)) * 0x9e3779b97f4a7c15ull;
-		hash ^= hash >> 32;
-	}
+	for (u32 i = 0; i < k; i++)
+		hash = dp_table_hash(hash, key_word(h, sp, k, i));
 	at = look(h, sp, k, first, keys, words, hash);
 	for (u32 n = 0; at == FASTER && n < WAITS; n++)
 		at = look(h, sp, k, first, keys, words, hash);
@@ -757,6 +754,37 @@ u64 dp_rpn_find(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words)
 	__atomic_fetch_add((u64 *)h->prog->locals + first, 1, __ATOMIC_RELAXED);
 	return ~0ull;
 }
+
+#if DP_RING0
+/*
+ * The value of a key of one word. The table may be a process's memory: whoever can write there decides what number is
+ * found, and nothing else.
+ */
+static bool read_value(struct dp_hit *h, u64 table, u32 keys, u64 key, u64 *value)
+{
+	u32 place = (u32)(dp_table_hash(0, key) % keys); /* the verifier wants a key */
+	u64 words[3];
+
+	for (u32 n = 0; n < DP_TABLE_TRIES && n < keys; n++, place = place + 1 == keys ? 0 : place + 1) {
+		if (dp_hit_read(h, words, table + 8 * (1 + 3ull * place), sizeof(words)) || words[0] == DP_TABLE_FREE)
+			return false;
+		if (words[0] == DP_TABLE_VALID && words[1] == key) {
+			*value = words[2];
+			return true;
+		}
+	}
+	return false;
+}
+
+u64 dp_rpn_thread_value(struct dp_hit *h, u32 first, u32 processes, u32 keys)
+{
+	u64 table = 0, value = 0;
+
+	if (read_value(h, h->prog->locals + 8ull * first, processes, dp_hit_pid(h), &table) && table)
+		read_value(h, table, keys, dp_hit_own_tid(h), &value);
+	return value;
+}
+#endif
 
 static void fold_extreme(u64 *v, s64 value, bool is_min)
 {

@@ -62,6 +62,8 @@ u32 dp_rpn_push_frames(struct dp_hit *h, u32 sp, u32 n);
 u32 dp_rpn_push_text(struct dp_hit *h, u32 sp, u32 n);
 /* Index of the words that belong to the key in the k words on the stack, ~0: the table at lv[first] has no room. */
 u64 dp_rpn_find(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words);
+/* In a kernel: what the thread has in the table of its process that the one at lv[first] has the address of, or 0. */
+u64 dp_rpn_thread_value(struct dp_hit *h, u32 first, u32 processes, u32 keys);
 u32 dp_rpn_fold(struct dp_hit *h, u32 kind, u64 index, u64 value);
 
 u32 dp_rpn_heap_alloc(struct dp_hit *h, u64 size);

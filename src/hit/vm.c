@@ -437,6 +437,7 @@ op_PREFIX:
 	ASK(PUSH_UID, dp_hit_uid(h), 0)
 	ASK(PUSH_PPID, dp_hit_ppid(h), 1)
 	KERNEL_ONLY(PUSH_CGROUP, PUSH(dp_hit_cgroup(h));)
+	KERNEL_ONLY(PUSH_TV, PUSH(dp_rpn_thread_value(h, a->i, a->processes, a->keys));)
 	OP(PUSH_NS) PUSH(dp_hit_ns(h)); END
 	OP(PUSH_FRAMES) SPEND(a->n * DP_WORK_FRAME); sp = dp_rpn_push_frames(h, sp, a->n); END
 	OP(PUSH_TEXT) SPEND(dp_work_of_memory(64 * a->n)); sp = dp_rpn_push_text(h, sp, a->n); END

@@ -106,7 +106,8 @@ u32 dp_hit_cpu(struct dp_hit *h);
 #if DP_RING0
 struct dp_regs *dp_hit_user(struct dp_hit *h);
 u64 dp_hit_task(struct dp_hit *h);
-u64 dp_hit_cgroup(struct dp_hit *h); /* its inode number in a mounted cgroup2 */
+u32 dp_hit_own_tid(struct dp_hit *h); /* the thread's id as its process knows it */
+u64 dp_hit_cgroup(struct dp_hit *h);  /* its inode number in a mounted cgroup2 */
 u64 dp_hit_in(u16 port, u32 bytes);
 void dp_hit_out(u16 port, u32 bytes, u64 v);
 u64 dp_hit_msr(struct dp_hit *h, u32 number);                        /* 0: there is none */

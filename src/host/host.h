@@ -126,6 +126,7 @@ struct dp_host_ops {
 
 	/* Armed. */
 	volatile u64 *(*words)(void *session);
+	u64 (*words_at)(void *session); /* or NULL: where the process has them */
 	const struct dp_ring_map *(*rings)(void *session);
 	bool (*alive)(void *session);        /* or NULL: always */
 	void (*tend)(void *session);         /* now and then */
@@ -190,6 +191,11 @@ static inline int dp_tracee_set_words(struct dp_tracee *t, const u64 *values, u3
 static inline volatile u64 *dp_tracee_words(struct dp_tracee *t)
 {
 	return t->ops->words(t->session);
+}
+
+static inline u64 dp_tracee_words_at(struct dp_tracee *t)
+{
+	return t->ops->words_at ? t->ops->words_at(t->session) : 0;
 }
 
 static inline int dp_tracee_arm(struct dp_tracee *t, struct dp_error *err)

@@ -158,7 +158,7 @@ static void hand_over(const struct dp_agg_table *what, volatile const u64 *words
 
 static bool is_asked_for(const struct dp_rpn_aggregate *a, u32 only)
 {
-	if (a->loss || a->thread)
+	if (a->loss || a->thread || a->shared)
 		return false;
 	return only == DP_AGG_OWN ? !dp_rpn_is_by_process(a) : only == DP_AGG_ALL || a->index == only;
 }
@@ -207,24 +207,62 @@ void dp_agg_show(enum dp_format format, const struct dp_rpn_unit *u, volatile co
 	dp_line_free(&s.line);
 }
 
+static void read_source(const struct dp_agg_source *from, const struct dp_rpn_aggregate *a, struct dp_agg_table *t,
+			struct entries *to)
+{
+	volatile const u64 *words = from->words + a->index;
+
+	if (a->nparts) {
+		t->no_room += words[0];
+		read_entries(a, words, &from->view, to);
+	} else if (has_room(to, 1)) {
+		struct dp_agg_entry *e = &to->v[to->n++];
+
+		*e = (struct dp_agg_entry){.view = &from->view};
+		for (u32 k = 0; k < dp_aggregate_words(a->kind); k++)
+			e->v[k] = words[k];
+	}
+	t->view = &from->view;
+}
+
+static void show_united(const struct dp_rpn_unit *u, const struct dp_rpn_aggregate *a, const struct dp_agg_source *v,
+			u32 n, struct shown *s)
+{
+	struct dp_agg_table t = {.a = a, .unit = u, .module = u->name};
+	struct entries e = {.v = NULL};
+
+	for (u32 k = 0; k < n; k++)
+		read_source(&v[k], v[k].a ? v[k].a : a, &t, &e);
+	unite(a, &e);
+	hand_entries(&t, &e, show_one, s);
+}
+
 void dp_agg_show_merged(enum dp_format format, const struct dp_rpn_unit *u, const struct dp_agg_source *v, u32 n,
 			FILE *out)
 {
 	struct shown s = {.format = format, .out = out};
 
-	for (u32 i = 0; i < u->naggregates; i++) {
-		struct dp_agg_table t = {.a = &u->aggregates[i], .unit = u, .module = u->name};
-		struct entries e = {.v = NULL};
+	for (u32 i = 0; i < u->naggregates; i++)
+		if (dp_rpn_is_by_process(&u->aggregates[i]) && !u->aggregates[i].shared)
+			show_united(u, &u->aggregates[i], v, n, &s);
+	dp_line_free(&s.line);
+}
 
-		if (!dp_rpn_is_by_process(t.a))
-			continue;
-		for (u32 k = 0; k < n; k++) {
-			t.view = &v[k].view;
-			t.no_room += v[k].words[t.a->index];
-			read_entries(t.a, v[k].words + t.a->index, &v[k].view, &e);
-		}
-		unite(t.a, &e);
-		hand_entries(&t, &e, show_one, &s);
-	}
+bool dp_agg_same_table(const struct dp_rpn_aggregate *a, const struct dp_rpn_aggregate *b)
+{
+	for (u32 i = 0; i < a->nparts; i++)
+		if (a->parts[i] == DP_KEY_NAMES) /* layouts are numbered by each program */
+			return false;
+	return !a->loss && !a->thread && !a->hidden && !b->hidden && !strcmp(a->name, b->name) && a->kind == b->kind &&
+	       a->average == b->average && a->step == b->step && a->from == b->from && a->unit == b->unit &&
+	       a->nparts == b->nparts && a->frames == b->frames && !memcmp(a->parts, b->parts, sizeof(a->parts));
+}
+
+void dp_agg_show_shared(enum dp_format format, const struct dp_rpn_unit *u, const struct dp_agg_source *v, u32 n,
+			FILE *out)
+{
+	struct shown s = {.format = format, .out = out};
+
+	show_united(u, v[0].a, v, n, &s);
 	dp_line_free(&s.line);
 }

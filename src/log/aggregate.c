@@ -60,7 +60,8 @@ u64 dp_agg_quantile(const u64 *v, double part)
 bool dp_agg_any_shown(const struct dp_rpn_unit *u)
 {
 	for (u32 i = 0; i < u->naggregates; i++)
-		if (!u->aggregates[i].loss && !u->aggregates[i].thread && !u->aggregates[i].hidden)
+		if (!u->aggregates[i].loss && !u->aggregates[i].thread && !u->aggregates[i].hidden &&
+		    !u->aggregates[i].shared)
 			return true;
 	return false;
 }
@@ -68,7 +69,7 @@ bool dp_agg_any_shown(const struct dp_rpn_unit *u)
 bool dp_agg_any_merged(const struct dp_rpn_unit *u)
 {
 	for (u32 i = 0; i < u->naggregates; i++)
-		if (dp_rpn_is_by_process(&u->aggregates[i]))
+		if (dp_rpn_is_by_process(&u->aggregates[i]) && !u->aggregates[i].shared)
 			return true;
 	return false;
 }
@@ -76,7 +77,8 @@ bool dp_agg_any_merged(const struct dp_rpn_unit *u)
 bool dp_agg_any_own(const struct dp_rpn_unit *u)
 {
 	for (u32 i = 0; i < u->naggregates; i++)
-		if (!u->aggregates[i].loss && !u->aggregates[i].thread && !dp_rpn_is_by_process(&u->aggregates[i]))
+		if (!u->aggregates[i].loss && !u->aggregates[i].thread && !u->aggregates[i].shared &&
+		    !dp_rpn_is_by_process(&u->aggregates[i]))
 			return true;
 	return false;
 }

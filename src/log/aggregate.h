@@ -51,10 +51,16 @@ void dp_agg_each(const struct dp_rpn_unit *u, volatile const u64 *words, u32 onl
 		 dp_agg_fn *fn, void *arg);
 /* The same of several processes: tables whose keys have the process are one. */
 struct dp_agg_source {
+	const struct dp_rpn_aggregate *a; /* of several programs: this one's */
 	volatile const u64 *words;
 	struct dp_agg_view view;
 };
 void dp_agg_show_merged(enum dp_format format, const struct dp_rpn_unit *u, const struct dp_agg_source *v, u32 n,
+			FILE *out);
+/* Whether tables of two programs have one name and the same columns: they can be shown as one. */
+bool dp_agg_same_table(const struct dp_rpn_aggregate *a, const struct dp_rpn_aggregate *b);
+/* Such tables, one at least; u has the first one's. */
+void dp_agg_show_shared(enum dp_format format, const struct dp_rpn_unit *u, const struct dp_agg_source *v, u32 n,
 			FILE *out);
 /* Whether a program has such tables, and others. */
 bool dp_agg_any_merged(const struct dp_rpn_unit *u);

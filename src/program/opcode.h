@@ -59,6 +59,7 @@ enum dp_rule {
 	DP_RULE_CALL,      /* control goes to the target, and comes back behind with any stack */
 	DP_RULE_HANDLER,   /* control may come to the target at any time from now on, with any stack */
 	DP_RULE_KERNEL,    /* for probes in the kernel only */
+	DP_RULE_KERNEL_TV, /* the same; the table of processes that its operands describe is like that of FIND */
 };
 
 /* The operands of each opcode as they stand in the code, right behind it. */
@@ -120,6 +121,15 @@ static inline u32 dp_aggregate_words(u32 kind)
 #define DP_TABLE_BUSY 1
 #define DP_TABLE_VALID 2
 #define DP_TABLE_LEFT 3
+
+#define DP_TABLE_TRIES 128 /* places looked at for a key: so many only where a table is nearly full */
+
+/* The place where the search for a key begins is the hash of its words, from 0 on, modulo the table's keys. */
+static inline u64 dp_table_hash(u64 hash, u64 word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 32;
+}
 
 static inline u64 dp_table_words(u64 key_words, u64 keys, u64 words)
 {

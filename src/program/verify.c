@@ -170,16 +170,24 @@ static int check_store(struct verifier *v, const struct dp_op_view *insn, s64 by
 	return 0;
 }
 
-/* Operands of `find lv`: words of the key, first word, keys, words that belong to each. */
-static int check_table(struct verifier *v, const struct dp_op_view *insn)
+/* A table in the local variables: words of a key, first word, keys, words that belong to each. */
+static int check_table(struct verifier *v, const struct dp_op_view *insn, s64 k, s64 first, s64 keys, s64 words)
 {
-	if (insn->v[0] < 1 || insn->v[0] > DP_KEY_WORDS_MAX)
-		return bad(v, insn, E_PROG_OPERAND, insn->v[0]);
+	if (k < 1 || k > DP_KEY_WORDS_MAX)
+		return bad(v, insn, E_PROG_OPERAND, k);
+	if (keys < 1)
+		return bad(v, insn, E_PROG_OPERAND, keys);
+	if ((u64)first + dp_table_words((u64)k, (u64)keys, (u64)words) > v->p->nlocals)
+		return bad(v, insn, E_PROG_VAR, first);
+	return 0;
+}
+
+/* The other table is in memory that nobody believes: its keys alone must be there. */
+static int check_thread_value(struct verifier *v, const struct dp_op_view *insn)
+{
 	if (insn->v[2] < 1)
 		return bad(v, insn, E_PROG_OPERAND, insn->v[2]);
-	if ((u64)insn->v[1] + dp_table_words((u64)insn->v[0], (u64)insn->v[2], (u64)insn->v[3]) > v->p->nlocals)
-		return bad(v, insn, E_PROG_VAR, insn->v[1]);
-	return 0;
+	return check_table(v, insn, 1, insn->v[0], insn->v[1], 1);
 }
 
 static bool needs_open(u8 rule)
@@ -195,7 +203,7 @@ static int check_rule(struct verifier *v, const struct dp_op_view *insn)
 
 	if (insn->opcode == DP_OP_CALL_KMOD) /* by no host */
 		return bad(v, insn, E_PROG_KERNEL, insn->opcode);
-	if (rule == DP_RULE_KERNEL && !v->p->in_kernel)
+	if (rule >= DP_RULE_KERNEL && !v->p->in_kernel)
 		return bad(v, insn, E_PROG_WORLD, insn->opcode);
 	/* A record of fixed layout, or items behind a head: a program makes one of them. */
 	if (v->p->rpn.ex_mask ? needs_open(rule) || rule == DP_RULE_OPEN || rule == DP_RULE_OPENMASK
@@ -235,7 +243,9 @@ static int check_rule(struct verifier *v, const struct dp_op_view *insn)
 		len = dp_op_operand(insn, DP_KIND_NUM);
 		return len * 8 <= DP_SCRATCH_SIZE ? 0 : bad(v, insn, E_PROG_OPERAND, len);
 	case DP_RULE_RPN_FIND:
-		return check_table(v, insn);
+		return check_table(v, insn, insn->v[0], insn->v[1], insn->v[2], insn->v[3]);
+	case DP_RULE_KERNEL_TV:
+		return check_thread_value(v, insn);
 	case DP_RULE_RPN_FOLD:
 		len = dp_op_operand(insn, DP_KIND_NUM);
 		return len < DP_NFOLDS ? 0 : bad(v, insn, E_PROG_OPERAND, len);

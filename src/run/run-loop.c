@@ -37,7 +37,7 @@ int dp_run_request(struct dp_run *run, const struct dp_run_request *rq, const ch
 	case DP_RUN_QUERY:
 		return dp_run_query(run, rq, name, out, err);
 	case DP_RUN_VARS:
-		return dp_run_vars(run, rq, name, out, err);
+		return dp_run_vars_of_all(run, rq, name, out, err);
 	case DP_RUN_METRICS:
 		return dp_run_metrics(run, out, err);
 	default:

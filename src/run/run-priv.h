@@ -202,6 +202,7 @@ struct dp_run {
 	struct run_chosen *chosen;      /* processes that programs without a process are for; NULL: all */
 	const pid_t *only;              /* processes whose hits in the kernel count, */
 	u32 nonly;                      /* so many; 0: all */
+	bool told_no_room;              /* of a table of processes, in the kernel */
 	bool no_watch;                  /* this system or user cannot hold anybody at an open */
 	bool has_ended;                 /* a body has asked for the end */
 	u64 body_exceptions;            /* that bodies have met */
@@ -263,6 +264,10 @@ int dp_run_query(struct dp_run *run, const struct dp_run_request *rq, const char
 int dp_run_vars(struct dp_run *run, const struct dp_run_request *rq, const char *name, FILE *out, struct dp_error *err);
 /* Where a program wants a probe: "f+0x0", "watch v". Returns buf. */
 const char *dp_run_place_text(const struct dp_rpn_probe *p, char *buf, size_t size);
+
+/* run-shared.c: the same, with tables of one name in processes and in the kernel as one, where people look. */
+int dp_run_vars_of_all(struct dp_run *run, const struct dp_run_request *rq, const char *name, FILE *out,
+		       struct dp_error *err);
 
 /* run-metrics.c */
 int dp_run_metrics(struct dp_run *run, FILE *out, struct dp_error *err);
@@ -384,6 +389,14 @@ u64 dp_run_next_timer(const struct dp_run *run); /* nanoseconds until then; ~0: 
 
 /* run-owners.c: variables of threads that have ended are given free */
 void dp_run_clean_threads(struct dp_run *run);
+
+/*
+ * run-thread-values.c: programs in the kernel learn where the threads of a process have the variables that they read;
+ * gone: nowhere any more. words: of a kernel target whose session is in the making.
+ */
+void dp_run_tell_kernel(struct dp_run *run, const struct run_target *of, bool gone);
+void dp_run_tell_values(struct dp_run *run, const struct run_target *kernel, volatile u64 *words,
+			const struct run_target *of, bool gone);
 
 /* run-globals.c: the global variables of all processes; false: no memory. */
 bool dp_run_open_globals(struct dp_run *run);

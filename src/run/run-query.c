@@ -412,7 +412,7 @@ static void add_source(void *arg, const struct dp_rpn_unit *u, volatile u64 *wor
 	struct sources *s = arg;
 
 	if (u == s->u && dp_grow((void **)&s->v, &s->room, s->n, sizeof(*s->v)))
-		s->v[s->n++] = (struct dp_agg_source){words, *view};
+		s->v[s->n++] = (struct dp_agg_source){.words = words, .view = *view};
 }
 
 /* For people, and where there are several. Programs that read tables know their processes. */

@@ -56,6 +56,7 @@ static void end_session(struct dp_run *run, struct run_target *t)
 {
 	if (!t->session)
 		return;
+	dp_run_tell_kernel(run, t, true);
 	dp_run_note_how(t);
 	dp_run_end_governors(run, t);
 	dp_tracee_remove(t->session, NULL);
@@ -302,6 +303,9 @@ static int build_session(struct dp_run *run, struct run_target *t, const struct 
 	if (!words)
 		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
 	dp_run_fill_words(t, old, ranges, nranges, words);
+	for (struct run_target *of = run->targets; of && !t->pid; of = of->next)
+		if (of->pid)
+			dp_run_tell_values(run, t, words, of, false);
 	if (!adopt)
 		dp_run_begin_all(run, t, old ? ranges : NULL, old ? nranges : 0, words);
 	while ((r = try_session(run, t, &opt, words, nwords, &refused, err)) && refused) {
@@ -339,6 +343,7 @@ static void rearm(struct dp_run *run, struct run_target *t, const struct run_wan
 
 	run->rearmed = true;
 	if (w->n && dp_run_change(run, t, w)) {
+		dp_run_tell_kernel(run, t, false);
 		dp_run_busy_with(before);
 		return;
 	}
@@ -347,6 +352,7 @@ static void rearm(struct dp_run *run, struct run_target *t, const struct run_wan
 	nold = DP_MAX(nold, t->nwords);
 	if (t->session) {
 		old = calloc(nold, sizeof(*old));
+		dp_run_tell_kernel(run, t, true);
 		dp_tracee_remove(t->session, NULL); /* from now on the words stand still */
 		for (u32 i = 0; old && i < nold; i++)
 			old[i] = dp_tracee_words(t->session)[i];
@@ -360,6 +366,7 @@ static void rearm(struct dp_run *run, struct run_target *t, const struct run_wan
 	renew(run, t, w, old, ranges, nranges);
 	for (u32 i = 0; t->session && i < t->nranges; i++)
 		dp_run_forget_kept(t, t->ranges[i].m);
+	dp_run_tell_kernel(run, t, false);
 	free(old);
 	dp_run_free_ranges(ranges, nranges);
 	dp_run_busy_with(before);
@@ -592,6 +599,9 @@ void dp_run_scan(struct dp_run *run, bool force)
 	if (dir)
 		closedir(dir);
 	look_at_kernel(run, force);
+	for (struct run_target *t = run->targets; t; t = t->next)
+		if (t->nheirs)
+			dp_run_tell_kernel(run, t, false);
 	tell_heirs(run);
 	/* Gone, and no child of theirs goes on with the probes; or nothing is wanted there any
 	 * more. */

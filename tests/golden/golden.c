@@ -259,7 +259,7 @@ static void coverage(void)
 	while (dp_opcode_next(&i, &opcode)) {
 		const struct dp_opcode_info *info = dp_opcode_info(opcode);
 
-		if (info->rule == DP_RULE_BEGIN || info->rule == DP_RULE_KERNEL || opcode == DP_OP_NOP ||
+		if (info->rule == DP_RULE_BEGIN || info->rule >= DP_RULE_KERNEL || opcode == DP_OP_NOP ||
 		    noticed[opcode])
 			continue;
 		if (of_events(opcode))

@@ -83,11 +83,64 @@ of_a_command() {
 	say $? "a process must be named for the events of one"
 }
 
+# Hits of the thread that has its round as its value, of one that counts in another way, of one that has none; and how
+# many had another value than they should, but for the first of each, which may come before it is set.
+values() {
+	awk '/ (first|third): / {
+			match($0, / want=[0-9]+ /); want = substr($0, RSTART + 6, RLENGTH - 7)
+			match($0, / got=[0-9]+/); got = substr($0, RSTART + 5, RLENGTH - 5)
+			who = / first: / ? 1 : want + 0 ? 2 : 3
+			if (got != want && (n[who] || got)) bad++
+			if (/ third: / && n[who] && !/ own=[1-9]/) bad++
+			n[who]++
+		}
+		END { print n[1] + 0, n[2] + 0, n[3] + 0, bad + 0 }' /tmp/out
+}
+
+# Each thread's own value of a variable that lines in the process set, in lines of the kernel.
+of_its_threads() {
+	$dprobes trace -o /tmp/out --duration 0.4 -p "$1" 'begin { thread long request; thread long own; }' \
+		'p enters { request = $arg1; }' 'p names { request = $arg1; }' \
+		'p:first kernel:__x64_sys_getppid want=+112(%di):u64 got=request' \
+		'p:second kernel:__x64_sys_getpgrp { own++; }' \
+		'p:third kernel:__x64_sys_getpgrp want=+112(%di):u64 got=request own=own' 2>/tmp/err
+	say $? "variables of threads that the process sets, in the kernel, $2"
+	# shellcheck disable=SC2046 # four numbers
+	set -- $(values)
+	[ "$1" -gt 100 ] && [ "$2" -gt 30 ] && [ "$3" -gt 30 ] && [ "$4" = 0 ]
+	say $? "each thread has its own there, one that never sets it has none ($1, $2 and $3 hits, $4 wrong)"
+}
+
+# Where thread ids are not those of the kernel.
+of_a_container() {
+	unshare -p -f ./worlds &
+	soon "children=\$(cat /proc/$!/task/$!/children) && [ -n \"\$children\" ]"
+	of_its_threads "${children% }" "in a container"
+	kill -9 "${children% }"
+}
+
+# One table for lines of both.
+one_table() {
+	$dprobes trace --duration 0.4 -p $target 'p enters both=count by $comm' 'p names other=count' \
+		'p kernel:__x64_sys_getppid both=count by $comm' 'p kernel:__x64_sys_getpgrp other=count by $comm' \
+		>/tmp/tables 2>/tmp/err
+	say $? "tables of one name in a process and in the kernel"
+	want=$(awk '$1 == "enters" || $1 == "__x64_sys_getppid" { n += $3 } END { print n }' /tmp/err)
+	got=$(sed -n '/^processes and the kernel:$/,$s/^    worlds *\([0-9]*\) .*/\1/p' /tmp/tables)
+	[ -n "$got" ] && [ "$got" -ge $((want - 2)) ] && [ "$got" -le "$want" ]
+	say $? "are one table with the hits of both (${got:-none} of $want)"
+	[ "$(grep -c '^    worlds ' /tmp/tables)" = 2 ] && grep -q '^process .*worlds:$' /tmp/tables
+	say $? "those with other columns are not"
+}
+
 worlds() {
 	own_libraries
 	$dprobes kernel load dprobes.ko
 	./worlds &
 	target=$!
+	of_its_threads $target "in a process"
+	of_a_container
+	one_table
 	in_one_order
 	of_one_process
 	of_a_command

@@ -2,8 +2,10 @@
 /*
  * Goes from user code into the kernel and back, and tells at each border what time it is: getppid() ignores its
  * arguments, and hands them to whoever probes the kernel's end of it. Its sleep makes the kernel read the clock, too.
+ * Two threads more go the same way with other numbers, by getpgrp(): one passes through names(), the other never does.
  * Runs until a signal ends it.
  */
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,9 +28,30 @@ __attribute__((noipa)) void comes_back(long round, long ns)
 	__asm__ volatile("" : : "r"(round), "r"(ns) : "memory");
 }
 
+__attribute__((noipa)) void names(long number)
+{
+	__asm__ volatile("" : : "r"(number) : "memory");
+}
+
+static void *go_on(void *named)
+{
+	const struct timespec rest = {0, 3000000};
+
+	for (long number = named ? 1000000 : 0; !nanosleep(&rest, NULL); number += named != NULL) {
+		if (named)
+			names(number);
+		syscall(SYS_getpgrp, number);
+	}
+	return NULL;
+}
+
 int main(void)
 {
 	const struct timespec rest = {0, 1000000};
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, go_on, (void *)names);
+	pthread_create(&thread, NULL, go_on, NULL);
 
 	for (long round = 1; !nanosleep(&rest, NULL); round++) {
 		long ns = now();

@@ -191,6 +191,20 @@ def processes():
 
 
 @test
+def thread_variables_in_the_kernel():
+    """lines in the kernel cannot set what lines in a process set, or read what two modules set"""
+    if not os.path.exists("/sys/kernel/btf/vmlinux"):
+        raise Skip("this kernel has no BTF")
+    first = ("begin { thread long request; }", "p work { request = $arg1; }")
+    for lines, text in ((("p kernel:vfs_read { request = 1; }",), "'request' can only be read here"),
+                        (("p kernel:vfs_read { request++; }",), "'request' can only be read here"),
+                        (("p libc:nanosleep { request = 1; }", "p kernel:vfs_read v=request"),
+                         "'request' is set in 2 modules")):
+        err = traced_(*first, *lines, status=1)[1]
+        assert "E-DPCC-PROCESS" in err and text in err and "    %s\n" % lines[-1] in err, (lines, err)
+
+
+@test
 def refusals():
     """what only a hit knows is refused in such a body, by name and place, before anything is probed"""
     probe = "p work { n++; }"

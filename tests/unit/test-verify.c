@@ -270,6 +270,39 @@ static void test_effort(void)
 	dp_asm_free(&code);
 }
 
+/* A table of processes lies in the variables; of that of threads, which nobody believes, the keys are looked at. */
+static void test_thread_values(void)
+{
+	static const struct {
+		const char *name;
+		u16 first, processes, keys;
+		bool in_process;
+		enum dp_code want;
+	} rows[] = {
+	    {"a table of processes that just fits", 1, 3, 5, false, DP_OK},
+	    {"one word too far", 2, 3, 5, false, E_PROG_VAR},
+	    {"one process too many", 1, 4, 5, false, E_PROG_VAR},
+	    {"as many processes as can be written", 1, 65535, 5, false, E_PROG_VAR},
+	    {"no process", 1, 0, 5, false, E_PROG_OPERAND},
+	    {"no thread", 1, 3, 0, false, E_PROG_OPERAND},
+	    {"in a process", 1, 3, 5, true, E_PROG_WORLD},
+	};
+
+	for (u32 i = 0; i < DP_ARRAY_SIZE(rows); i++) {
+		struct dp_program p = {.jmpmax = 10, .logmax = 64, .nlocals = 11, .in_kernel = !rows[i].in_process};
+		struct dp_asm code = {0};
+
+		DP_PUT(&code, BEGIN);
+		DP_PUT(&code, PUSH_TV, rows[i].first, rows[i].processes, rows[i].keys);
+		DP_PUT(&code, EXIT);
+		p.rpn.ex_mask = DP_RPN;
+		p.code = code.bytes;
+		p.len = code.len;
+		check(&p, false, rows[i].want, rows[i].name);
+		dp_asm_free(&code);
+	}
+}
+
 int main(void)
 {
 	test_programs();
@@ -277,5 +310,6 @@ int main(void)
 	test_limits();
 	test_layouts();
 	test_effort();
+	test_thread_values();
 	return done();
 }

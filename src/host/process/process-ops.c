@@ -85,6 +85,11 @@ static volatile u64 *words(void *s)
 	return dp_session_words(s);
 }
 
+static u64 words_at(void *s)
+{
+	return dp_session_words_at(s);
+}
+
 static const struct dp_ring_map *rings(void *s)
 {
 	return dp_session_rings(s);
@@ -210,6 +215,7 @@ const struct dp_host_ops dp_process_ops = {
     .take_out = take_marked_out,
     .processes = processes,
     .words = words,
+    .words_at = words_at,
     .rings = rings,
     .alive = alive,
     .tend = tend,

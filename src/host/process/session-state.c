@@ -87,6 +87,11 @@ volatile u64 *dp_session_words(struct dp_session *s)
 	return s->rings.at ? (volatile u64 *)((u8 *)s->rings.at + s->words_off) : NULL;
 }
 
+u64 dp_session_words_at(const struct dp_session *s)
+{
+	return s->rings.at ? s->region + s->rings_off + s->words_off : 0;
+}
+
 u32 dp_session_nprobes(const struct dp_session *s)
 {
 	return s->nprobes;

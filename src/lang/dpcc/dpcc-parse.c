@@ -55,6 +55,14 @@ static void place_static(struct dpcc *c, struct var *v, const struct tok *name, 
 	c->statics = s;
 }
 
+static const struct dpcc_thread *set_in_process(const struct dpcc *c, const char *name)
+{
+	for (u32 i = 0; i < c->opt->nthreads; i++)
+		if (!strcmp(c->opt->threads[i].name, name))
+			return &c->opt->threads[i];
+	return NULL;
+}
+
 /* The same for one that each thread has. */
 static void place_thread(struct dpcc *c, struct var *v, const struct tok *name)
 {
@@ -65,8 +73,9 @@ static void place_thread(struct dpcc *c, struct var *v, const struct tok *name)
 	if (dp_cc_tok_is(dp_cc_peek(c), "="))
 		dp_cc_fail(c, dp_cc_peek(c), E_DPCC_TYPE, "a thread variable cannot be initialised: it starts at 0");
 	v->is_static = true;
-	v->kind = VAR_THREAD;
-	v->first_word = (s32)dp_cc_thread_table(c, name, v->name);
+	v->there = set_in_process(c, v->name);
+	v->kind = v->there ? VAR_PROCESS : VAR_THREAD;
+	v->first_word = (s32)dp_cc_thread_table(c, name, v->name, v->there)->index;
 }
 
 static void init_static(struct dpcc *c, struct var *v, const struct tok *name)

@@ -90,7 +90,8 @@ enum var_kind {
 	VAR_LOCAL /* lv */,
 	VAR_GLOBAL /* gv */,
 	VAR_MEMORY, /* lv, by bytes */
-	VAR_THREAD  /* lv, each thread's own: a table by its id */
+	VAR_THREAD, /* lv, each thread's own: a table by its id */
+	VAR_PROCESS /* to be read, the same in the thread's process: a table of where that is, by the process's id */
 };
 
 struct var {
@@ -100,6 +101,7 @@ struct var {
 	struct type *type;
 	enum var_kind kind;
 	s32 first_word; /* stack: index from the base; heap: offset in the frame's block; lv, gv: index */
+	const struct dpcc_thread *there; /* of VAR_PROCESS */
 	bool is_static, in_memory;
 	const char *owner; /* of a static one: where it is declared */
 	struct node *init; /* of a static one */
@@ -437,8 +439,9 @@ struct call *dp_cc_call_of(struct dpcc *c, u64 line);
 struct aggregate *dp_cc_aggregate(struct dpcc *c, const struct tok *t, const struct dp_rpn_aggregate *wanted);
 /* The local variable that counts what is lost, by its name. */
 u32 dp_cc_loss(struct dpcc *c, const struct tok *t, const char *name);
-/* A variable that each thread has: where its table begins. */
-u32 dp_cc_thread_table(struct dpcc *c, const struct tok *t, const char *name);
+/* A variable that each thread has, here, or (of_process) in its process: its table. */
+struct dp_rpn_aggregate *dp_cc_thread_table(struct dpcc *c, const struct tok *t, const char *name, bool of_process);
+struct dp_rpn_aggregate *dp_cc_table_of(struct dpcc *c, const struct var *v);
 /* Where the control side puts what it knows of the process. */
 u32 dp_cc_known(struct dpcc *c, const struct tok *t, u32 what, enum dp_rpn_known_how how, const char *text);
 

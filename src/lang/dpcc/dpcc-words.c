@@ -7,7 +7,8 @@
 
 #include "lang/dpcc/dpcc-priv.h"
 
-#define KEYS_THREADS 1024 /* of a variable that each has */
+#define KEYS_THREADS 1024   /* of a variable that each has */
+#define KEYS_PROCESSES 1024 /* that have such a variable for others to read */
 
 /* The aggregate of that name: the same one everywhere in the file, and in all passes. */
 struct aggregate *dp_cc_aggregate(struct dpcc *c, const struct tok *t, const struct dp_rpn_aggregate *wanted)
@@ -47,14 +48,24 @@ u32 dp_cc_loss(struct dpcc *c, const struct tok *t, const char *name)
 	return dp_cc_aggregate(c, t, &wanted)->a.index;
 }
 
-u32 dp_cc_thread_table(struct dpcc *c, const struct tok *t, const char *name)
+struct dp_rpn_aggregate *dp_cc_thread_table(struct dpcc *c, const struct tok *t, const char *name, bool of_process)
 {
 	struct dp_rpn_aggregate wanted = {.kind = DP_AGG_LAST, .step = 1, .nparts = 1, .thread = true};
 
-	wanted.keys = c->threads ? c->threads : KEYS_THREADS;
+	wanted.of_process = of_process;
+	wanted.keys = of_process ? KEYS_PROCESSES : c->threads ? c->threads : KEYS_THREADS;
 	wanted.parts[0] = DP_KEY_SIGNED;
 	dp_format(wanted.name, sizeof(wanted.name), "%.60s", name);
-	return dp_cc_aggregate(c, t, &wanted)->a.index;
+	return &dp_cc_aggregate(c, t, &wanted)->a;
+}
+
+struct dp_rpn_aggregate *dp_cc_table_of(struct dpcc *c, const struct var *v)
+{
+	struct aggregate *a = c->aggregates;
+
+	while (a->a.index != (u32)v->first_word)
+		a = a->next;
+	return &a->a;
 }
 
 u32 dp_cc_known(struct dpcc *c, const struct tok *t, u32 what, enum dp_rpn_known_how how, const char *text)

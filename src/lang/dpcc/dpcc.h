@@ -18,6 +18,12 @@ struct dpcc_var {
 	const char *why, *hint;  /* why not */
 };
 
+struct dpcc_thread { /* a thread variable that lines in a process set, for lines in the kernel to read */
+	const char *name;
+	u32 keys;    /* threads that its table has room for */
+	u32 setters; /* modules that set one of that name, each its own */
+};
+
 struct dpcc_options {
 	const struct dp_rpn_define *defines;
 	u32 ndefines;
@@ -37,6 +43,8 @@ struct dpcc_options {
 	void (*take_place)(void *arg, const char *place, const char *file, u32 line);
 	void (*take_var)(void *arg, const struct dpcc_var *v);
 	void *take_arg;
+	const struct dpcc_thread *threads;
+	u32 nthreads;
 	FILE *notes;       /* remarks, one a line; NULL: none */
 	bool takes_copies; /* the caller looks at dpcc_result.copies */
 };

@@ -330,7 +330,7 @@ static struct node *address_of(struct dpcc *c, const struct tok *t)
 		dp_cc_fail(c, t, E_DPCC_TYPE, "$%s is not in memory here: it has no address", of->text);
 	if (of->kind == N_VAR && of->var->kind == VAR_GLOBAL && of->var->is_static)
 		dp_cc_fail(c, t, E_DPCC_TYPE, "a global variable has no address");
-	if (of->kind == N_VAR && of->var->kind == VAR_THREAD && of->var->is_static)
+	if (of->kind == N_VAR && (of->var->kind == VAR_THREAD || of->var->kind == VAR_PROCESS) && of->var->is_static)
 		dp_cc_fail(c, t, E_DPCC_TYPE, "a thread variable has no address");
 	if (of->kind == N_VAR)
 		of->var->in_memory = true;

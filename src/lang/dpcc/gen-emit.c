@@ -20,6 +20,7 @@ static const struct {
     {"log mrf", "memory of the program"},
     {"push frames", "call chains"},
     {"push tid", "threads"},
+    {"push tv", "threads"},
     {"call T_", "threads"},
     {"push procid", "processors"},
     {"exit ", "facilities"},

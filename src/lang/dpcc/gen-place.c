@@ -93,14 +93,10 @@ static void helper_store(struct dpcc *c, u32 bits)
 
 static void helper_thread(struct dpcc *c, const struct var *v)
 {
-	const struct aggregate *a = c->aggregates;
-
-	while (a->a.index != (u32)v->first_word)
-		a = a->next;
 	dp_cc_buf_put(c, c->code,
 		      "T_%d:\n\tpush tid\n\tfind lv,1,%d,%u,1\n\tpush tsp,0\n\tpush d,0\n\tlt\n\tjnz T_%d_none\n\tros "
 		      "1\n\tret\nT_%d_none:\n\tabort\n",
-		      v->first_word, v->first_word, a->a.keys, v->first_word, v->first_word);
+		      v->first_word, v->first_word, dp_cc_table_of(c, v)->keys, v->first_word, v->first_word);
 }
 
 void dp_cc_gen_helpers(struct dpcc *c)
@@ -332,6 +328,15 @@ static void own_word(struct dpcc *c, const struct var *v)
 	dp_cc_emit(c, "call T_%d", v->first_word);
 }
 
+/* ( -- value) of one that lines in the process set. */
+static void process_value(struct dpcc *c, const struct var *v, const struct tok *t)
+{
+	if (v->there->setters > 1)
+		dp_cc_fail(c, t, E_DPCC_PROCESS, "'%.60s' is set in %u modules, each of which has its own", v->name,
+			   v->there->setters);
+	dp_cc_emit(c, "push tv,%d,%u,%u", v->first_word, dp_cc_table_of(c, v)->keys, v->there->keys);
+}
+
 /* The words in which a variable of one word lives. */
 static const char *space_of(const struct var *v)
 {
@@ -354,6 +359,11 @@ static void load(struct dpcc *c, const struct place *p)
 		if (v->kind == VAR_THREAD) {
 			own_word(c, v);
 			dp_cc_emit(c, "push lv");
+			dp_cc_gen_normalise(c, p->type);
+			break;
+		}
+		if (v->kind == VAR_PROCESS) {
+			process_value(c, v, p->base->tok);
 			dp_cc_gen_normalise(c, p->type);
 			break;
 		}
@@ -401,10 +411,13 @@ void dp_cc_place_store(struct dpcc *c, const struct place *p, const struct tok *
 	switch (p->kind) {
 	case PLACE_WORD:
 		if (v->kind == VAR_THREAD) {
+			dp_cc_table_of(c, v)->is_set = true;
 			own_word(c, v);
 			dp_cc_emit(c, "xchg;pop lv");
 			break;
 		}
+		if (v->kind == VAR_PROCESS)
+			dp_cc_fail(c, p->base->tok, E_DPCC_PROCESS, "'%.60s' can only be read here", v->name);
 		dp_cc_emit(c, "pop %s,%d", space_of(v), v->first_word);
 		break;
 	case PLACE_OWN:

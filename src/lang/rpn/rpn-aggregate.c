@@ -69,6 +69,8 @@ u32 dp_rpn_key_words(const struct dp_rpn_aggregate *a)
 
 bool dp_rpn_aggregate_fits(const struct dp_rpn_aggregate *a)
 {
+	if ((a->is_set || a->of_process) && !a->thread)
+		return false;
 	return !a->thread || (a->kind == DP_AGG_LAST && a->nparts == 1 && a->parts[0] == DP_KEY_SIGNED);
 }
 
@@ -105,7 +107,7 @@ void dp_rpn_aggregate_text(const struct dp_rpn_aggregate *a, char *buf, size_t s
 	if (a->loss)
 		snprintf(buf + n, size - n, " loss");
 	if (a->thread)
-		snprintf(buf + n, size - n, " thread");
+		snprintf(buf + n, size - n, " thread%s", a->is_set ? " set" : a->of_process ? " process" : "");
 	if (a->hidden)
 		snprintf(buf + n, size - n, " hidden");
 }
@@ -123,7 +125,7 @@ static bool number_within(const struct rpn_token *t, u32 most, u32 *v)
 	return true;
 }
 
-/* [average] [unit UNIT] [top N] [from N] [loss | thread | hidden], up to the end */
+/* [average] [unit UNIT] [top N] [from N] [loss | thread [set | process] | hidden], up to the end */
 static bool aggregate_view(struct rpn_token t, struct dp_rpn_aggregate *a)
 {
 	u32 most = 0;
@@ -162,6 +164,10 @@ static bool aggregate_view(struct rpn_token t, struct dp_rpn_aggregate *a)
 	} else if (dp_rpn_is(&t, "thread")) {
 		a->thread = true;
 		t = after(&t);
+		a->is_set = dp_rpn_is(&t, "set");
+		a->of_process = dp_rpn_is(&t, "process");
+		if (a->is_set || a->of_process)
+			t = after(&t);
 	} else if (dp_rpn_is(&t, "hidden")) {
 		a->hidden = true;
 		t = after(&t);

@@ -112,9 +112,12 @@ struct dp_rpn_aggregate { /* local variables that are shown as what they add up 
 	u32 top;                      /* so many keys are shown; 0: all */
 	u32 average;                  /* of a sum: its average is shown alone */
 	u32 unit;                     /* of its values: enum dp_rpn_unit_kind */
-	u32 thread; /* a variable that each thread has: by its id; places are cleaned when threads end */
-	u16 loss;   /* a count of calls for which there was no room, told at the end */
-	u16 hidden; /* others count with it: only what found no room in it is shown */
+	u32 thread;     /* a variable that each thread has: by its id; places are cleaned when threads end */
+	u16 is_set;     /* of these: some probe sets it */
+	u16 of_process; /* in the kernel: one that lines in processes set; where it is, by the process's id */
+	u16 loss;       /* a count of calls for which there was no room, told at the end */
+	u16 shared;     /* not of the program: another one has it, too, and both are shown as one, elsewhere */
+	u16 hidden;     /* others count with it: only what found no room in it is shown */
 };
 
 struct dp_rpn_unit {                /* one probe program: a header and its probe definitions */
