@@ -7,9 +7,10 @@
 
 #include "symbols/symbols.h"
 
-static bool print(void *arg, u64 addr, s32 number, bool fits)
+static bool print(void *arg, const struct dp_call_site *site)
 {
-	printf("%llx\n", (unsigned long long)addr);
+	if (!site->is_function_call)
+		printf("%llx\n", (unsigned long long)site->addr);
 	return false;
 }
 
