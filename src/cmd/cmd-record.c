@@ -107,7 +107,7 @@ int dp_cmd_record(int argc, char **argv)
 		return dp_cmd_trace_drop(&t);
 	set_up(&t);
 	dp_recover_chunks(on_saved, NULL);
-	t.status = dp_cmd_trace_run(&t);
+	dp_cmd_trace_parsed(&t);
 	dp_chunks_free(&t.chunks);
 	return t.status;
 }

@@ -818,16 +818,13 @@ static bool are_programs(struct trace *t)
 	return found;
 }
 
-int dp_cmd_trace_events(struct trace *t, enum cmd_verb verb, int argc, char **argv)
+int dp_cmd_trace_parsed(struct trace *t)
 {
-	bool done = false;
-
-	t->status = dp_cmd_trace_parse(t, verb, argc, argv, &done);
-	if (t->status == CMD_OK && !done && !t->compiled && are_programs(t)) {
+	if (!t->compiled && are_programs(t)) {
 		t->compiled = true;
 		t->status = dp_cmd_trace_check_compiled(t);
 	}
-	if (t->status != CMD_OK || done)
+	if (t->status != CMD_OK)
 		return dp_cmd_trace_drop(t);
 	if (!t->compiled)
 		return dp_cmd_trace_run(t);
@@ -835,6 +832,14 @@ int dp_cmd_trace_events(struct trace *t, enum cmd_verb verb, int argc, char **ar
 	dp_probes_args_free(&(struct probes_args){.defines = t->defines, .ndefines = t->ndefines});
 	dp_event_lines_free(&t->lines);
 	return t->status;
+}
+
+int dp_cmd_trace_events(struct trace *t, enum cmd_verb verb, int argc, char **argv)
+{
+	bool done = false;
+
+	t->status = dp_cmd_trace_parse(t, verb, argc, argv, &done);
+	return t->status != CMD_OK || done ? dp_cmd_trace_drop(t) : dp_cmd_trace_parsed(t);
 }
 
 int dp_cmd_trace(int argc, char **argv)

@@ -97,6 +97,8 @@ int dp_cmd_trace_lines(struct trace *t);
 
 /* The command line of trace or record. Returns CMD_OK to go on, else the exit status; *done is set by --help. */
 int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **argv, bool *done);
+/* The lines of a command line that was parsed, compiled or not. Frees what t has; returns the exit status. */
+int dp_cmd_trace_parsed(struct trace *t);
 /* A whole command line, with the lines that t has already. Frees what t has; returns the exit status. */
 int dp_cmd_trace_events(struct trace *t, enum cmd_verb verb, int argc, char **argv);
 /* Free what it has made. Returns the status. */

@@ -79,13 +79,9 @@ int dp_cmd_trace_check_compiled(const struct trace *t)
 				  "--until takes an event with a place");
 	if (!dp_cmd_check_interval(t->format, t->interval))
 		return CMD_USAGE;
-	if (t->format == DP_FORMAT_RECORDING)
-		return dp_ui_fail(E_CMD_VALUE,
-				  "name registers and types, as in `p f n=%di:s32`, or show them by dprobes trace",
-				  "a recording cannot hold lines that have names, tables or a body");
-	if (!dp_format_of_events(t->format) && !dp_format_is_whole(t->format))
+	if (!dp_format_of_events(t->format) && !dp_format_takes_programs(t->format))
 		return dp_ui_fail(
-		    E_CMD_VALUE, "use text, json, csv, journald, html, otlp or pprof",
+		    E_CMD_VALUE, "use text, json, csv, journald, html, otlp, pprof or recording",
 		    "--format %s cannot show lines that have names, tables or a body, or that stand beside lines "
 		    "of the kernel",
 		    dp_format_name(t->format));

@@ -36,7 +36,7 @@ struct program {
 	struct line_target target;       /* of the lines */
 	struct line_programs programs;
 	u64 begin;                      /* when the probes were in place */
-	struct dp_formatter *formatter; /* of a format that is whole; NULL */
+	struct dp_formatter *formatter; /* of a format that is whole, or of a recording; NULL */
 	struct dp_event_info *events;   /* what it knows of the lines */
 	u32 nevents;
 	struct dp_recording_env facts; /* for it */
@@ -221,12 +221,11 @@ static void put_rows(void *arg, struct dp_line *to)
 	dp_free(rows);
 }
 
-/* Which processes there were, records tell themselves. */
 static void put_source(void *arg, u32 source, struct dp_line *to)
 {
-	struct dp_recording_source s = {.pid = source};
+	const struct program *p = arg;
 
-	dp_line_bytes(to, (const char *)&s, sizeof(s));
+	dp_run_put_process(p->run, source, to);
 }
 
 static u64 lasted_ns(void *arg)
@@ -258,7 +257,7 @@ static bool make_formatter(struct program *p)
 		return false;
 	env.described = p->events;
 	env.ndescribed = p->nevents;
-	p->facts = (struct dp_recording_env){p, put_source, put_rows, lasted_ns, NULL};
+	p->facts = (struct dp_recording_env){p, put_source, put_rows, lasted_ns, .of_programs = true};
 	if (dp_formatter_new(&p->formatter, p->t.format, p->t.run.out.f, &env))
 		return false;
 	dp_formatter_head(p->formatter);
@@ -266,12 +265,52 @@ static bool make_formatter(struct program *p)
 	return true;
 }
 
+static void give_words(void *formatter, const struct dp_rpn_unit *u, volatile u64 *words,
+		       const struct dp_agg_view *view)
+{
+	dp_formatter_aggregates(formatter, u, words, view);
+}
+
+/* Of a recording in several files, or of what a flight recorder has kept. */
+static void give_tables(void *arg)
+{
+	const struct program *p = arg;
+
+	dp_run_each_words(p->run, give_words, p->formatter);
+}
+
+static int begin_formatter(struct program *p)
+{
+	struct dp_chunks *chunks = p->t.run.chunks;
+	struct dp_error err = {0};
+
+	if (chunks && dp_chunks_begin(chunks, &p->t.run.out, NULL, &err)) {
+		dp_ui_error(&err, NULL);
+		return CMD_FAILED;
+	}
+	if (!make_formatter(p))
+		return dp_ui_fail(E_RPN_MEMORY, NULL, "format %s", dp_format_name(p->t.format));
+	if (!chunks)
+		return CMD_OK;
+	chunks->ending = give_tables;
+	chunks->ending_arg = p;
+	if (chunks->on_event)
+		dp_run_ask_at_end(p->run, chunks->asked);
+	return CMD_OK;
+}
+
 /* Behind the last record. */
 static int write_whole(struct program *p)
 {
 	const char *trouble = p->formatter ? dp_formatter_finish(p->formatter) : NULL;
+	struct dp_error err = {0};
 
-	return trouble ? dp_ui_fail(E_OUT_WHOLE, NULL, "%s: %s", p->t.run.out.name, trouble) : CMD_OK;
+	if (trouble)
+		return dp_ui_fail(E_OUT_WHOLE, NULL, "%s: %s", p->t.run.out.name, trouble);
+	if (!p->t.run.chunks || !dp_chunks_end(p->t.run.chunks, &p->t.run.out, &err))
+		return CMD_OK;
+	dp_ui_error(&err, NULL);
+	return CMD_FAILED;
 }
 
 /* Before the aggregates, which go to standard output, too. */
@@ -279,7 +318,7 @@ static void write_head(struct program *p)
 {
 	struct dp_line l = {0};
 
-	if (p->t.watch || dp_format_is_whole(p->t.format))
+	if (p->t.watch || dp_format_takes_programs(p->t.format))
 		return;
 	dp_rpn_log_head(&l, p->t.format, p->lines != NULL);
 	if (l.n)
@@ -408,12 +447,6 @@ static bool has_aggregates(const struct program *p)
 	return false;
 }
 
-static void give_words(void *formatter, const struct dp_rpn_unit *u, volatile u64 *words,
-		       const struct dp_agg_view *view)
-{
-	dp_formatter_aggregates(formatter, u, words, view);
-}
-
 /* Programs get them where they get the events; else standard output is not only the command's. */
 static void show_aggregates(struct program *p)
 {
@@ -423,7 +456,7 @@ static void show_aggregates(struct program *p)
 	if (p->t.watch)
 		return;
 	if (p->formatter) {
-		dp_run_each_words(p->run, give_words, p->formatter);
+		give_tables(p);
 		return;
 	}
 	if (p->interval && p->t.format == DP_FORMAT_TEXT)
@@ -530,10 +563,16 @@ static void look_for_modules(struct program *p)
 }
 
 /* Of a format that need not wait for the end. */
-static void write_some(struct program *p)
+static int write_some(struct program *p)
 {
+	struct dp_error err = {0};
+
 	dp_formatter_commit(p->formatter);
 	fflush(p->t.run.out.f); /* a failure is told at the end */
+	if (!p->t.run.chunks || !dp_chunks_turn(p->t.run.chunks, &p->t.run.out, p->formatter, &err))
+		return CMD_OK;
+	dp_ui_error(&err, NULL);
+	return CMD_FAILED;
 }
 
 static int follow(struct program *p)
@@ -555,8 +594,8 @@ static int follow(struct program *p)
 			break;
 		if (dp_run_turn(p->run, p->t.on_wake ? p->t.wake_fd : -1) && !p->t.on_wake(p->t.wake_arg, p->run))
 			break;
-		if (p->formatter)
-			write_some(p);
+		if (p->formatter && write_some(p))
+			return CMD_FAILED;
 		if (p->lines)
 			look_for_modules(p);
 		if (p->t.watch && !p->t.watch->turn(p->t.watch->arg))
@@ -713,8 +752,9 @@ static int run(struct program *p)
 	p->run = dp_run_new(write_records, p);
 	if (!p->run)
 		return dp_ui_fail(E_RPN_MEMORY, NULL, "trace");
-	if (dp_format_is_whole(p->t.format) && !make_formatter(p))
-		return dp_ui_fail(E_RPN_MEMORY, NULL, "format %s", dp_format_name(p->t.format));
+	status = dp_format_takes_programs(p->t.format) ? begin_formatter(p) : CMD_OK;
+	if (status)
+		return status;
 	dp_run_limit(p->run, p->t.run.max_events);
 	if (p->t.opt.ring_size)
 		dp_run_set_buffer(p->run, p->t.opt.ring_size);

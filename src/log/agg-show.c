@@ -237,17 +237,6 @@ static void show_united(const struct dp_rpn_unit *u, const struct dp_rpn_aggrega
 	hand_entries(&t, &e, show_one, s);
 }
 
-void dp_agg_show_merged(enum dp_format format, const struct dp_rpn_unit *u, const struct dp_agg_source *v, u32 n,
-			FILE *out)
-{
-	struct shown s = {.format = format, .out = out};
-
-	for (u32 i = 0; i < u->naggregates; i++)
-		if (dp_rpn_is_by_process(&u->aggregates[i]) && !u->aggregates[i].shared)
-			show_united(u, &u->aggregates[i], v, n, &s);
-	dp_line_free(&s.line);
-}
-
 bool dp_agg_same_table(const struct dp_rpn_aggregate *a, const struct dp_rpn_aggregate *b)
 {
 	for (u32 i = 0; i < a->nparts; i++)
@@ -256,6 +245,41 @@ bool dp_agg_same_table(const struct dp_rpn_aggregate *a, const struct dp_rpn_agg
 	return !a->loss && !a->thread && !a->hidden && !b->hidden && !strcmp(a->name, b->name) && a->kind == b->kind &&
 	       a->average == b->average && a->step == b->step && a->from == b->from && a->unit == b->unit &&
 	       a->nparts == b->nparts && a->frames == b->frames && !memcmp(a->parts, b->parts, sizeof(a->parts));
+}
+
+/* ---- for people ---- */
+
+/* Behind the name of the program; probes were taken out to keep the budget: what is left of the whole. */
+static void end_title(const struct dp_rpn_unit *u, u32 taken_out, FILE *out)
+{
+	fprintf(out, ", %s", u->name);
+	if (taken_out)
+		fprintf(out, " (partial: %u probe%s taken out for some time)", taken_out,
+			taken_out == 1 ? " was" : "s were");
+	fprintf(out, ":\n");
+}
+
+void dp_agg_show_process(const struct dp_rpn_unit *u, volatile const u64 *words, bool merged,
+			 const struct dp_agg_view *view, FILE *out)
+{
+	if (view->pid)
+		fprintf(out, "process %d%s", (int)view->pid, view->ended ? " (ended)" : "");
+	else
+		fprintf(out, "the kernel");
+	end_title(u, view->taken_out, out);
+	dp_agg_show(DP_FORMAT_TEXT, u, words, merged ? DP_AGG_OWN : DP_AGG_ALL, view, out);
+}
+
+void dp_agg_show_merged(const struct dp_rpn_unit *u, const struct dp_agg_source *v, u32 n, FILE *out)
+{
+	struct shown s = {.format = DP_FORMAT_TEXT, .out = out};
+
+	fprintf(out, "all processes");
+	end_title(u, n ? v->view.taken_out : 0, out);
+	for (u32 i = 0; i < u->naggregates; i++)
+		if (dp_rpn_is_by_process(&u->aggregates[i]) && !u->aggregates[i].shared)
+			show_united(u, &u->aggregates[i], v, n, &s);
+	dp_line_free(&s.line);
 }
 
 void dp_agg_show_shared(enum dp_format format, const struct dp_rpn_unit *u, const struct dp_agg_source *v, u32 n,

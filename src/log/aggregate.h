@@ -17,6 +17,7 @@ struct dp_agg_view {
 	dp_symbolize_fn *symbolize;
 	void *arg;
 	dp_code_file_fn *code_file; /* may be NULL */
+	u32 taken_out;              /* of the program's probes, to keep a budget: what it shows is not all */
 };
 
 struct dp_agg_entry { /* the words of one key; without keys there is one entry */
@@ -45,6 +46,13 @@ struct dp_agg_table {
 void dp_agg_show(enum dp_format format, const struct dp_rpn_unit *u, volatile const u64 *words, u32 only,
 		 const struct dp_agg_view *view, FILE *out);
 
+/*
+ * For people, the same with a line in front that says whose they are. merged: tables whose keys have the process are
+ * shown for all processes together, by the second function.
+ */
+void dp_agg_show_process(const struct dp_rpn_unit *u, volatile const u64 *words, bool merged,
+			 const struct dp_agg_view *view, FILE *out);
+
 /* The same, handed to fn, which may keep nothing of it. */
 typedef void dp_agg_fn(void *arg, const struct dp_agg_table *t);
 void dp_agg_each(const struct dp_rpn_unit *u, volatile const u64 *words, u32 only, const struct dp_agg_view *view,
@@ -55,8 +63,7 @@ struct dp_agg_source {
 	volatile const u64 *words;
 	struct dp_agg_view view;
 };
-void dp_agg_show_merged(enum dp_format format, const struct dp_rpn_unit *u, const struct dp_agg_source *v, u32 n,
-			FILE *out);
+void dp_agg_show_merged(const struct dp_rpn_unit *u, const struct dp_agg_source *v, u32 n, FILE *out);
 /* Whether tables of two programs have one name and the same columns: they can be shown as one. */
 bool dp_agg_same_table(const struct dp_rpn_aggregate *a, const struct dp_rpn_aggregate *b);
 /* Such tables, one at least; u has the first one's. */

@@ -60,6 +60,11 @@ bool dp_format_takes_min(enum dp_format format)
 	return sinks[format]->takes_min;
 }
 
+bool dp_format_takes_programs(enum dp_format format)
+{
+	return dp_format_is_whole(format) || sinks[format]->words;
+}
+
 bool dp_format_takes_tables_again(enum dp_format format)
 {
 	return sinks[format]->takes_tables_again;
@@ -289,7 +294,20 @@ void dp_formatter_aggregates(struct dp_formatter *f, const struct dp_rpn_unit *u
 	s->code_file = view->code_file;
 	s->code_file_arg = view->arg;
 	dp_line_reset(&f->line);
-	dp_agg_each(u, words, DP_AGG_ALL, view, give_table, s);
+	if (s->ops->words)
+		s->ops->words(s, u, words, DP_AGG_ALL, view);
+	else
+		dp_agg_each(u, words, DP_AGG_ALL, view, give_table, s);
+	write_line(f);
+}
+
+void dp_formatter_print(struct dp_formatter *f, const struct dp_rpn_unit *u, volatile const u64 *words, u32 index,
+			const struct dp_agg_view *view)
+{
+	if (!f->sink.s.ops->words)
+		return;
+	dp_line_reset(&f->line);
+	f->sink.s.ops->words(&f->sink.s, u, words, index, view);
 	write_line(f);
 }
 

@@ -114,13 +114,18 @@ bool dp_task_comm(u32 tid, char comm[16]);
  */
 void dp_formatter_source(struct dp_formatter *f, u32 source, u32 pid, const char *comm);
 
+bool dp_format_takes_programs(enum dp_format format); /* it is whole, or a recording: see below */
+
 /*
- * Of a format that is whole, instead: a record of a probe program, and what the program's local variables add up to.
- * Both are kept until the end.
+ * Of such a format, instead: a record of a probe program, and what the program's local variables add up to. Both are
+ * kept until the end, or go into the recording.
  */
 void dp_formatter_program(struct dp_formatter *f, const struct dp_record *rec, const struct dp_rpn_context *c);
 void dp_formatter_aggregates(struct dp_formatter *f, const struct dp_rpn_unit *u, volatile const u64 *words,
 			     const struct dp_agg_view *view);
+/* Of these an aggregate was printed while the programs ran. Only recordings have a place for it. */
+void dp_formatter_print(struct dp_formatter *f, const struct dp_rpn_unit *u, volatile const u64 *words, u32 index,
+			const struct dp_agg_view *view);
 
 /* There are more events now, the first ones unchanged. */
 void dp_formatter_events(struct dp_formatter *f, const struct dp_event_info *events, u32 n);

@@ -10,6 +10,8 @@
 #include "log/sink.h"
 
 struct dp_record;
+struct dp_rpn_probe;
+struct dp_rpn_unit;
 
 /* Which fields the first line shows (--log). */
 enum dp_rpn_log_fields {
@@ -38,6 +40,9 @@ struct dp_rpn_context { /* what is known of a record beside its bytes */
 	void *symbolize_arg;        /* for both */
 	u32 pid;                    /* of the process; 0: the kernel */
 	const struct dp_rf *rf;     /* the program's own description of its records; NULL: none */
+	/* What a recording has of it: the program, and the probe or the body. They stay as long as the output. */
+	const struct dp_rpn_unit *unit;
+	const struct dp_rpn_probe *probe;
 };
 
 /* The heads of columns, in formats that have some; of records that are shown as events (struct dp_rf_event). */

@@ -10,10 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "log/recording-read.h"
+#include "log/recording-priv.h"
 #include "log/recording-table.h"
 
 #define KNOWN_FLAGS (DP_REC_FAULTED | DP_REC_TRUNCATED | DP_REC_EXIT | DP_REC_COMM | DP_REC_STOP)
+#define PROGRAM_FLAGS (KNOWN_FLAGS | DP_REC_RPN | DP_REC_TRACE | DP_REC_ITEMS | DP_REC_BARE)
 
 struct source {
 	struct dp_recording_process p;
@@ -43,34 +44,13 @@ struct dp_recording {
 	u32 nnames, ntasks;
 	size_t events_room, sources_room, names_room, tasks_room;
 	struct dp_recording_table name_table, task_table;
+	struct dp_recording_programs programs;
 };
-
-/* A block that is being taken apart; what was asked for behind its end is not there. */
-struct cursor {
-	const u8 *p;
-	size_t left;
-};
-
-static const void *take(struct cursor *c, size_t n)
-{
-	const void *at = c->p;
-
-	if (n > c->left)
-		return NULL;
-	c->p += n;
-	c->left -= n;
-	return at;
-}
 
 /* A text of that size, its NUL included. NULL: it is none. */
-static const char *take_text(struct cursor *c, u32 size)
+static const char *take_text(struct dp_recording_cursor *c, u32 size)
 {
-	const char *text;
-
-	if (!size || size > DP_RECORDING_TEXT)
-		return NULL;
-	text = take(c, DP_ALIGN_UP((size_t)size, 8));
-	return text && strnlen(text, size) == size - 1 ? text : NULL;
+	return size > DP_RECORDING_TEXT ? NULL : dp_recording_take_long(c, size);
 }
 
 static int bad(const struct dp_recording *r, struct dp_error *err, const char *what)
@@ -85,8 +65,7 @@ static int no_memory(const struct dp_recording *r, struct dp_error *err)
 
 /* ---- events ---- */
 
-/* Names of events and of their fields are of the event language: formats rely on it. */
-static bool is_word(const char *text)
+bool dp_recording_is_word(const char *text)
 {
 	for (const char *p = text; *p; p++)
 		if (*p <= ' ' || *p > '~')
@@ -99,7 +78,7 @@ static bool layout_ok(const struct dp_layout *l)
 	if (dp_layout_check(l, DP_RECORD_MAX, NULL))
 		return false;
 	for (u32 i = 0; i < l->nfields; i++)
-		if (!is_word(l->fields[i].name))
+		if (!dp_recording_is_word(l->fields[i].name))
 			return false;
 	return true;
 }
@@ -137,10 +116,10 @@ static bool copy_event(struct dp_event_info *to, const struct dp_event_info *fro
 	return false;
 }
 
-static int take_event(struct dp_recording *r, struct cursor *c, struct dp_error *err)
+static int take_event(struct dp_recording *r, struct dp_recording_cursor *c, struct dp_error *err)
 {
-	const struct dp_recording_event *e = take(c, sizeof(*e));
-	const struct dp_field *fields = e ? take(c, e->nfields * sizeof(*fields)) : NULL;
+	const struct dp_recording_event *e = dp_recording_take(c, sizeof(*e));
+	const struct dp_field *fields = e ? dp_recording_take(c, e->nfields * sizeof(*fields)) : NULL;
 	struct dp_layout layout;
 	struct dp_event_info ev;
 
@@ -158,7 +137,8 @@ static int take_event(struct dp_recording *r, struct cursor *c, struct dp_error 
 				    .function = e->function,
 				    .is_return = e->is_return,
 				    .layout = &layout};
-	if (!ev.group || !ev.name || !ev.symbol || !is_word(ev.group) || !is_word(ev.name) || !layout_ok(&layout))
+	if (!ev.group || !ev.name || !ev.symbol || !dp_recording_is_word(ev.group) || !dp_recording_is_word(ev.name) ||
+	    !layout_ok(&layout))
 		return bad(r, err, "an event");
 	if (e->index < r->info.nevents) /* told once more */
 		return 0;
@@ -167,6 +147,45 @@ static int take_event(struct dp_recording *r, struct cursor *c, struct dp_error 
 		return no_memory(r, err);
 	r->info.nevents++;
 	return 0;
+}
+
+/* ---- programs ---- */
+
+static int tell_program(const struct dp_recording *r, enum dp_code code, const char *what, struct dp_error *err)
+{
+	if (!code)
+		return 0;
+	return code == E_REC_MEMORY ? no_memory(r, err) : bad(r, err, what);
+}
+
+static int take_program(struct dp_recording *r, struct dp_recording_cursor *c, struct dp_error *err)
+{
+	enum dp_code code = dp_recording_take_program(&r->programs, c);
+
+	r->info.nprograms = r->programs.nunits;
+	return tell_program(r, code, "a program", err);
+}
+
+static int take_probe(struct dp_recording *r, struct dp_recording_cursor *c, struct dp_error *err)
+{
+	struct dp_event_info ev = {.group = NULL};
+	enum dp_code code = dp_recording_take_probe(&r->programs, r->info.nevents, c, &ev);
+
+	if (!code && ev.group &&
+	    (!dp_grow((void **)&r->events, &r->events_room, r->info.nevents, sizeof(ev)) ||
+	     !copy_event(&r->events[r->info.nevents], &ev)))
+		code = E_REC_MEMORY;
+	r->info.nevents += !code && ev.group;
+	return tell_program(r, code, "a probe of a program", err);
+}
+
+static int take_tables(struct dp_recording *r, u32 source, struct dp_recording_cursor *c, struct dp_error *err)
+{
+	enum dp_code code = source < r->info.nsources ? dp_recording_take_tables(&r->programs, source, false, c, NULL)
+						      : E_REC_DAMAGED;
+
+	r->info.ntables = r->programs.ntables;
+	return tell_program(r, code, "tables", err);
 }
 
 /* ---- processes ---- */
@@ -179,17 +198,18 @@ static void free_source(struct source *s)
 	free(s->maps);
 }
 
-static int take_maps(struct dp_recording *r, struct source *s, struct cursor *c, struct dp_error *err)
+static int take_maps(struct dp_recording *r, struct source *s, struct dp_recording_cursor *c, struct dp_error *err)
 {
 	s->maps = calloc(s->p.nmaps + 1, sizeof(*s->maps));
 	s->paths = calloc(s->p.nmaps + 1, sizeof(*s->paths));
 	if (!s->maps || !s->paths)
 		return no_memory(r, err);
 	for (u32 i = 0; i < s->p.nmaps; i++) {
-		const struct dp_recording_map *m = take(c, sizeof(*m));
+		const struct dp_recording_map *m = dp_recording_take(c, sizeof(*m));
 		const char *path = m ? take_text(c, m->path) : NULL;
 
-		if (!path || strnlen(m->build_id, sizeof(m->build_id)) == sizeof(m->build_id) || !is_word(m->build_id))
+		if (!path || strnlen(m->build_id, sizeof(m->build_id)) == sizeof(m->build_id) ||
+		    !dp_recording_is_word(m->build_id))
 			return bad(r, err, "a mapped file");
 		s->maps[i] = *m;
 		s->paths[i] = strdup(path);
@@ -199,9 +219,9 @@ static int take_maps(struct dp_recording *r, struct source *s, struct cursor *c,
 	return 0;
 }
 
-static int take_source(struct dp_recording *r, u32 index, struct cursor *c, struct dp_error *err)
+static int take_source(struct dp_recording *r, u32 index, struct dp_recording_cursor *c, struct dp_error *err)
 {
-	const struct dp_recording_source *from = take(c, sizeof(*from));
+	const struct dp_recording_source *from = dp_recording_take(c, sizeof(*from));
 	struct source s = {0};
 	int result;
 
@@ -228,9 +248,9 @@ static int take_source(struct dp_recording *r, u32 index, struct cursor *c, stru
 
 /* ---- names ---- */
 
-static int take_name(struct dp_recording *r, u32 source, struct cursor *c, struct dp_error *err)
+static int take_name(struct dp_recording *r, u32 source, struct dp_recording_cursor *c, struct dp_error *err)
 {
-	const struct dp_recording_name *n = take(c, sizeof(*n));
+	const struct dp_recording_name *n = dp_recording_take(c, sizeof(*n));
 	const char *text = n ? take_text(c, n->text) : NULL;
 	u32 known;
 
@@ -247,9 +267,9 @@ static int take_name(struct dp_recording *r, u32 source, struct cursor *c, struc
 	return dp_recording_add(&r->name_table, n->addr, source, r->nnames - 1) ? 0 : no_memory(r, err);
 }
 
-static int take_task(struct dp_recording *r, u32 source, struct cursor *c, struct dp_error *err)
+static int take_task(struct dp_recording *r, u32 source, struct dp_recording_cursor *c, struct dp_error *err)
 {
-	const struct dp_recording_task *from = take(c, sizeof(*from));
+	const struct dp_recording_task *from = dp_recording_take(c, sizeof(*from));
 	struct task t = {0};
 	u32 i;
 
@@ -274,7 +294,7 @@ static bool is_amount(double v)
 	return v >= 0 && v < 1e18;
 }
 
-static int take_rows(struct dp_recording *r, struct cursor *c, struct dp_error *err)
+static int take_rows(struct dp_recording *r, struct dp_recording_cursor *c, struct dp_error *err)
 {
 	u32 n = (u32)(c->left / sizeof(*r->rows));
 	struct dp_recording_row *rows = calloc(n + 1, sizeof(*rows));
@@ -295,9 +315,9 @@ static int take_rows(struct dp_recording *r, struct cursor *c, struct dp_error *
 	return 0;
 }
 
-static int take_budget(struct dp_recording *r, struct cursor *c, struct dp_error *err)
+static int take_budget(struct dp_recording *r, struct dp_recording_cursor *c, struct dp_error *err)
 {
-	const struct dp_recording_budget *b = take(c, sizeof(*b));
+	const struct dp_recording_budget *b = dp_recording_take(c, sizeof(*b));
 	struct dp_recording_governed *v;
 	u32 n;
 
@@ -318,9 +338,9 @@ static int take_budget(struct dp_recording *r, struct cursor *c, struct dp_error
 	return 0;
 }
 
-static int take_end(struct dp_recording *r, struct cursor *c, struct dp_error *err)
+static int take_end(struct dp_recording *r, struct dp_recording_cursor *c, struct dp_error *err)
 {
-	const struct dp_recording_end *end = take(c, sizeof(*end));
+	const struct dp_recording_end *end = dp_recording_take(c, sizeof(*end));
 
 	if (!end)
 		return bad(r, err, "its end");
@@ -357,7 +377,7 @@ static int next_head(struct dp_recording *r, struct dp_recording_block *b, struc
 }
 
 /* Its bytes, which stay until the next one. */
-static int read_block(struct dp_recording *r, const struct dp_recording_block *b, struct cursor *c,
+static int read_block(struct dp_recording *r, const struct dp_recording_block *b, struct dp_recording_cursor *c,
 		      struct dp_error *err)
 {
 	if (b->size > r->buffer_room) {
@@ -370,13 +390,13 @@ static int read_block(struct dp_recording *r, const struct dp_recording_block *b
 	}
 	if (!read_at(r, r->pos + sizeof(*b), r->buffer, b->size))
 		return bad(r, err, "it cannot be read");
-	*c = (struct cursor){r->buffer, b->size};
+	*c = (struct dp_recording_cursor){r->buffer, b->size};
 	return 0;
 }
 
 static int describe(struct dp_recording *r, const struct dp_recording_block *b, struct dp_error *err)
 {
-	struct cursor c = {0};
+	struct dp_recording_cursor c = {0};
 	int result = b->kind == DP_RECORDING_DATA ? 0 : read_block(r, b, &c, err);
 
 	if (result)
@@ -394,6 +414,12 @@ static int describe(struct dp_recording *r, const struct dp_recording_block *b, 
 		return take_budget(r, &c, err);
 	case DP_RECORDING_END:
 		return take_end(r, &c, err);
+	case DP_RECORDING_PROGRAM:
+		return take_program(r, &c, err);
+	case DP_RECORDING_PROBE:
+		return take_probe(r, &c, err);
+	case DP_RECORDING_TABLES:
+		return take_tables(r, b->source, &c, err);
 	default: /* of the second pass, or of a later version */
 		return 0;
 	}
@@ -425,13 +451,15 @@ static int first_pass(struct dp_recording *r, struct dp_error *err)
 
 static bool record_ok(const struct dp_recording *r, const struct dp_record *rec, size_t left)
 {
-	return left >= sizeof(*rec) && rec->len >= sizeof(*rec) && !(rec->len % 8) && rec->len <= DP_RECORD_MAX &&
-	       rec->len <= left && rec->event < r->info.nevents && !(rec->flags & ~KNOWN_FLAGS);
+	if (left < sizeof(*rec) || rec->len < sizeof(*rec) || rec->len % 8 || rec->len > DP_RECORD_MAX ||
+	    rec->len > left || rec->event >= r->info.nevents)
+		return false;
+	return !(rec->flags & ~(dp_recording_hit(r, rec->event)->probe ? PROGRAM_FLAGS : KNOWN_FLAGS));
 }
 
 /* 1: whoever takes them has enough. */
-static int play_data(struct dp_recording *r, u32 source, struct cursor *c, const struct dp_recording_ops *ops,
-		     void *arg, struct dp_error *err)
+static int play_data(struct dp_recording *r, u32 source, struct dp_recording_cursor *c,
+		     const struct dp_recording_ops *ops, void *arg, struct dp_error *err)
 {
 	if (source >= r->info.nsources)
 		return bad(r, err, "records of a process that is not described");
@@ -448,11 +476,25 @@ static int play_data(struct dp_recording *r, u32 source, struct cursor *c, const
 	return 0;
 }
 
+static int play_tables(struct dp_recording *r, u32 source, struct dp_recording_cursor *c,
+		       const struct dp_recording_ops *ops, void *arg, struct dp_error *err)
+{
+	const struct dp_recording_tables_read *printed = NULL;
+	enum dp_code code = source < r->info.nsources
+				? dp_recording_take_tables(&r->programs, source, true, c, &printed)
+				: E_REC_DAMAGED;
+
+	if (!code && printed)
+		ops->printed(arg, printed);
+	return tell_program(r, code, "tables", err);
+}
+
 static int play_block(struct dp_recording *r, const struct dp_recording_block *b, const struct dp_recording_ops *ops,
 		      void *arg, struct dp_error *err)
 {
-	bool wanted = b->kind == DP_RECORDING_DATA || b->kind == DP_RECORDING_TASK || b->kind == DP_RECORDING_LOST;
-	struct cursor c = {0};
+	bool wanted = b->kind == DP_RECORDING_DATA || b->kind == DP_RECORDING_TASK || b->kind == DP_RECORDING_LOST ||
+		      b->kind == DP_RECORDING_TABLES;
+	struct dp_recording_cursor c = {0};
 	const u64 *lost;
 	int result = wanted ? read_block(r, b, &c, err) : 0;
 
@@ -462,7 +504,9 @@ static int play_block(struct dp_recording *r, const struct dp_recording_block *b
 		return play_data(r, b->source, &c, ops, arg, err);
 	if (b->kind == DP_RECORDING_TASK)
 		return take_task(r, b->source, &c, err);
-	lost = take(&c, sizeof(*lost));
+	if (b->kind == DP_RECORDING_TABLES)
+		return play_tables(r, b->source, &c, ops, arg, err);
+	lost = dp_recording_take(&c, sizeof(*lost));
 	if (!lost)
 		return bad(r, err, "losses");
 	ops->lost(arg, *lost);
@@ -504,9 +548,10 @@ static int read_head(struct dp_recording *r, struct dp_error *err)
 	if (fstat(r->fd, &st) || st.st_size < (off_t)sizeof(*h) || !read_at(r, 0, h, sizeof(*h)) ||
 	    h->magic != DP_RECORDING_MAGIC)
 		return dp_fail(err, E_REC_NONE, "%.200s", r->path);
-	if (h->version != DP_RECORDING_VERSION || h->size < sizeof(*h) || h->size > 1u << 20 || h->size % 8)
-		return dp_fail(err, E_REC_VERSION, "%.150s has version %u, this dprobes reads %u", r->path, h->version,
-			       DP_RECORDING_VERSION);
+	if (h->version < DP_RECORDING_VERSION || h->version > DP_RECORDING_VERSION_PROGRAMS || h->size < sizeof(*h) ||
+	    h->size > 1u << 20 || h->size % 8)
+		return dp_fail(err, E_REC_VERSION, "%.150s has version %u, this dprobes reads %u to %u", r->path,
+			       h->version, DP_RECORDING_VERSION, DP_RECORDING_VERSION_PROGRAMS);
 	h->system[sizeof(h->system) - 1] = h->release[sizeof(h->release) - 1] = '\0';
 	h->machine[sizeof(h->machine) - 1] = h->host[sizeof(h->host) - 1] = '\0';
 	r->end = (u64)st.st_size;
@@ -550,6 +595,7 @@ void dp_recording_close(struct dp_recording *r)
 		free(r->names[i]);
 	dp_recording_table_free(&r->name_table);
 	dp_recording_table_free(&r->task_table);
+	dp_recording_free_programs(&r->programs);
 	free(r->events);
 	free(r->sources);
 	free(r->names);
@@ -571,6 +617,23 @@ void dp_recording_info(const struct dp_recording *r, struct dp_recording_info *i
 	info->events = r->events;
 	info->rows = r->rows;
 	info->governed = r->governed;
+}
+
+const struct dp_recording_hit *dp_recording_hit(const struct dp_recording *r, u32 event)
+{
+	static const struct dp_recording_hit none;
+
+	return event < r->programs.nprobes ? &r->programs.probes[event] : &none;
+}
+
+const struct dp_rpn_unit *dp_recording_program(const struct dp_recording *r, u32 program)
+{
+	return r->programs.units[program];
+}
+
+const struct dp_recording_tables_read *dp_recording_tables(const struct dp_recording *r, u32 i)
+{
+	return &r->programs.tables[i];
 }
 
 void dp_recording_process(const struct dp_recording *r, u32 source, struct dp_recording_process *p)

@@ -10,6 +10,8 @@
 #include "log/recording.h"
 
 struct dp_recording;
+struct dp_rpn_probe;
+struct dp_rpn_unit;
 
 /* Reads all but the records. E_FILE_OPEN, E_REC_NONE, E_REC_VERSION, E_REC_MEMORY. */
 int dp_recording_open(struct dp_recording **r, const char *path, struct dp_error *err);
@@ -20,6 +22,7 @@ struct dp_recording_info {
 	const struct dp_event_info *events;
 	const struct dp_recording_row *rows; /* of events, none: the recording was not ended */
 	u32 nevents, nrows, nsources;
+	u32 nprograms, ntables;
 	u64 lasted_ns;                     /* 0: not known */
 	struct dp_recording_budget budget; /* .budget 0: there was none */
 	const struct dp_recording_governed *governed;
@@ -37,9 +40,30 @@ void dp_recording_process(const struct dp_recording *r, u32 source, struct dp_re
 /* Map i < nmaps; its path may be any text. */
 const char *dp_recording_map(const struct dp_recording *r, u32 source, u32 i, struct dp_recording_map *map);
 
+/* Where records with an event's index come from. */
+struct dp_recording_hit {
+	struct dp_rpn_probe *probe; /* NULL: an event line that was not compiled */
+	const struct dp_rpn_unit *unit;
+	u64 offset;
+};
+const struct dp_recording_hit *dp_recording_hit(const struct dp_recording *r, u32 event);
+
+/* Programs: their names, aggregates, and as their only probe the description of the first one. */
+const struct dp_rpn_unit *dp_recording_program(const struct dp_recording *r, u32 program);
+
+struct dp_recording_tables_read { /* the variables of a program in a process */
+	u32 source, program;
+	u32 only, taken_out; /* as in struct dp_recording_tables */
+	bool ended;
+	u64 *words; /* all of the program's */
+};
+/* Those that were there at the end, i < ntables. */
+const struct dp_recording_tables_read *dp_recording_tables(const struct dp_recording *r, u32 i);
+
 struct dp_recording_ops {
 	bool (*record)(void *arg, u32 source, const struct dp_record *rec); /* false: enough */
 	void (*lost)(void *arg, u64 n);
+	void (*printed)(void *arg, const struct dp_recording_tables_read *t); /* t->only is a table of its program */
 };
 
 /* The records in their order. E_REC_DAMAGED: all before that was handed on. E_REC_MEMORY. */

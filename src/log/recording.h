@@ -13,11 +13,14 @@
 
 #define DP_RECORDING_MAGIC 0x0a316365727064d0ull /* "\xd0dprec1\n" */
 #define DP_RECORDING_VERSION 1
-#define DP_RECORDING_BLOCK 0x6b6c6270u /* "pblk" */
+#define DP_RECORDING_VERSION_PROGRAMS 2 /* the same, with records of probe programs, which the first one did not have */
+#define DP_RECORDING_BLOCK 0x6b6c6270u  /* "pblk" */
 #define DP_RECORDING_BLOCK_MAX (16u << 20)
 #define DP_RECORDING_EVENTS (1u << 20)
 #define DP_RECORDING_SOURCES (1u << 20)
 #define DP_RECORDING_TEXT 4096 /* bytes of one name, its NUL included */
+#define DP_RECORDING_PROGRAMS 4096u
+#define DP_RECORDING_WORDS (1u << 25) /* of all tables that are kept until the end */
 
 struct dp_recording_head {
 	u64 magic;
@@ -44,6 +47,9 @@ enum dp_recording_kind {
 	DP_RECORDING_ROWS,      /* struct dp_recording_row: what became of each event's hits */
 	DP_RECORDING_END,       /* struct dp_recording_end: behind it comes nothing */
 	DP_RECORDING_BUDGET,    /* struct dp_recording_budget, then struct dp_recording_governed */
+	DP_RECORDING_PROGRAM,   /* struct dp_recording_program, then its aggregates, then texts; indexes count from 0 */
+	DP_RECORDING_PROBE,     /* struct dp_recording_probe and its text; indexes are those of events */
+	DP_RECORDING_TABLES,    /* struct dp_recording_tables, then struct dp_recording_run, each with its words */
 };
 
 /* A text stands behind what it belongs to, with a NUL, filled up to 8 bytes; sizes count the NUL. */
@@ -105,6 +111,41 @@ struct dp_recording_end {
 	u64 lasted_ns;
 };
 
+/* ---- lines that are compiled to probe programs ---- */
+
+/*
+ * What a program (lang/rpn/rpn.h) says of its records and variables, without its code. The description is that of its
+ * first probe, "layout = ..." and "field = ..."; size 1: there is none.
+ */
+struct dp_recording_program {
+	u32 index;
+	u32 id, modtype, nlocals;
+	u32 naggregates; /* struct dp_rpn_aggregate */
+	u32 aggregate;   /* its size */
+	u32 name, description;
+};
+
+/* A probe of it, or a body; records have its index as that of an event. */
+struct dp_recording_probe {
+	u32 index, program;
+	u64 offset;
+	u32 description, pad;
+};
+
+/* What the program's local variables are in the process, but for those that are 0. */
+struct dp_recording_tables {
+	u32 program;
+	u32 number;    /* 0: the first of all that are told together; those that were told before count no more */
+	u32 only;      /* the index of an aggregate that was printed here; ~0: what it came to in the end */
+	u32 taken_out; /* of its probes, to keep a budget, by then */
+	u32 ended;     /* the process */
+	u32 nruns;
+};
+
+struct dp_recording_run { /* of words that follow one another */
+	u32 first, n;
+};
+
 /* ---- what a sink does not know of a trace ---- */
 
 struct dp_recording_env {
@@ -115,6 +156,7 @@ struct dp_recording_env {
 	const struct dp_recording_head *head; /* of a recording that is shown; NULL: of this machine, now */
 	/* struct dp_recording_budget and what follows it; nothing: there was no budget. May be NULL. */
 	void (*budget)(void *arg, struct dp_line *to);
+	bool of_programs; /* the records are of programs: a source is the id of a process */
 };
 
 /* Where and when. env may be NULL. */

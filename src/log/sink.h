@@ -13,9 +13,11 @@
 #define DP_SINK_SYMBOL 768 /* bytes of an address's name */
 
 struct dp_agg_table;
+struct dp_agg_view;
 struct dp_format_env;
 struct dp_rpn_context;
 struct dp_rpn_head;
+struct dp_rpn_unit;
 struct dp_sink;
 
 /* A record with what is known of it beside its bytes. */
@@ -108,6 +110,9 @@ struct dp_sink_ops {
 
 	/* What the local variables of programs add up to (log/aggregate.h): lines of their own. */
 	void (*aggregate)(struct dp_sink *s, const struct dp_agg_table *t);
+	/* The same before it is added up, instead; only: DP_AGG_ALL, or what was printed meanwhile. May be NULL */
+	void (*words)(struct dp_sink *s, const struct dp_rpn_unit *u, volatile const u64 *words, u32 only,
+		      const struct dp_agg_view *view);
 
 	/* Of events; these may be NULL. */
 	void (*commit)(struct dp_sink *s);      /* the log was read: write what waits in the sink */

@@ -60,7 +60,9 @@ static void print(struct body *b, u32 index)
 		show_record(b);
 		dp_rpn_go_back(h, 0);
 	}
-	f = b->silent ? NULL : open_memstream(&text, &n);
+	if (b->run->formatter && !b->silent)
+		dp_formatter_print(b->run->formatter, &b->m->unit, b->locals, index, &view);
+	f = b->silent || b->run->formatter ? NULL : open_memstream(&text, &n);
 	if (!f)
 		return;
 	dp_agg_show(dp_run_format(b->m->flags), &b->m->unit, b->locals, index, &view, f);

@@ -159,11 +159,18 @@ static int write_chunks(struct dp_chunks *p, struct dp_output *o, struct dp_erro
 	return r;
 }
 
+static void finish(const struct dp_chunks *p, struct dp_formatter *f)
+{
+	if (p->ending)
+		p->ending(p->ending_arg);
+	dp_formatter_finish(f);
+}
+
 static int dump(struct dp_chunks *p, struct dp_output *o, struct dp_formatter *f, struct dp_error *err)
 {
 	int r;
 
-	dp_formatter_finish(f);
+	finish(p, f);
 	r = dp_output_flush(o, err);
 	r = r ? r : write_chunks(p, o, err);
 	while (p->n)
@@ -200,7 +207,7 @@ static int turn_files(struct dp_chunks *p, struct dp_output *o, struct dp_format
 
 	if (!(p->bytes && o->written >= p->bytes) && !(p->ns && dp_now_ns() - p->since >= p->ns))
 		return 0;
-	dp_formatter_finish(f);
+	finish(p, f);
 	r = dp_output_flush(o, err);
 	r = r ? r : next_file(p, o, err);
 	if (r)

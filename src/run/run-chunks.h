@@ -28,6 +28,8 @@ struct dp_chunks {
 	bool on_event;                  /* the event that would end the trace asks for a file instead */
 	volatile sig_atomic_t *asked;   /* somebody does; set back when it is written */
 	void (*note)(const char *text); /* may be NULL */
+	void (*ending)(void *arg);      /* gives the formatter what stands at the end of a recording; may be NULL */
+	void *ending_arg;
 
 	struct dp_chunk *v[DP_CHUNKS_KEPT + 1]; /* the oldest first */
 	u32 n, files;

@@ -9,18 +9,26 @@
 
 static bool is_new(struct dp_join *j, const struct dp_recording_block *b)
 {
-	const struct dp_recording_event *e = (const void *)(b + 1);
-	bool is_event = b->kind == DP_RECORDING_EVENT && b->size >= sizeof(*e);
+	const u32 *index = (const u32 *)(b + 1); /* of an event, a program and a probe */
+	bool is_event = (b->kind == DP_RECORDING_EVENT && b->size >= sizeof(struct dp_recording_event)) ||
+			(b->kind == DP_RECORDING_PROBE && b->size >= sizeof(struct dp_recording_probe));
+	bool is_program = b->kind == DP_RECORDING_PROGRAM && b->size >= sizeof(struct dp_recording_program);
 	bool is_source = b->kind == DP_RECORDING_SOURCE;
 
-	if (j->only_events && !is_event)
+	if (j->only_events && !is_event && !is_program)
 		return false;
-	if ((is_event && e->index < j->nevents) || (is_source && b->source < j->nsources))
+	if ((is_event && *index < j->nevents) || (is_program && *index < j->nprograms) ||
+	    (is_source && b->source < j->nsources))
 		return false;
 	j->nevents += is_event;
+	j->nprograms += is_program;
 	j->nsources += is_source;
 	return true;
 }
+
+_Static_assert(!offsetof(struct dp_recording_event, index) && !offsetof(struct dp_recording_probe, index) &&
+		   !offsetof(struct dp_recording_program, index),
+	       "the index stands first");
 
 bool dp_join_put(struct dp_join *j, FILE *to, const void *from, size_t n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Recordings, each of which begins with its head and with all that its records need, written one behind the other as
- * one recording: events and processes stand in it once.
+ * one recording: events, programs and processes stand in it once.
  */
 #ifndef DP_RUN_JOIN_H
 #define DP_RUN_JOIN_H
@@ -12,8 +12,8 @@
 
 struct dp_join { /* all zero: nothing has been written */
 	bool begun;
-	bool only_events;      /* of what comes next */
-	u32 nevents, nsources; /* that are described */
+	bool only_events;                 /* of what comes next */
+	u32 nevents, nprograms, nsources; /* that are described */
 };
 
 /* The n bytes at `at`, up to the last whole block of them. Whether a block was cut. */

@@ -2,6 +2,7 @@
 /* What a recording tells of a process: the files with code that are mapped in it. */
 #include <string.h>
 
+#include "run/run-priv.h"
 #include "run/run-trace.h"
 #include "symbols/symbols.h"
 
@@ -29,4 +30,16 @@ void dp_recording_put_process(struct dp_line *to, const struct dp_process *p, u3
 	put(to, &s, sizeof(s));
 	for (u32 i = 0; i < s.nmaps; i++)
 		put_map(to, &p->images[i]);
+}
+
+void dp_run_put_process(const struct dp_run *run, u32 pid, struct dp_line *to)
+{
+	const struct run_target *t = run->targets;
+	char comm[16] = "";
+
+	while (t && ((u32)t->pid != pid || !t->session))
+		t = t->next;
+	if (pid && !dp_task_comm(pid, comm) && t)
+		dp_format(comm, sizeof(comm), "%s", t->comm);
+	dp_recording_put_process(to, pid && t ? dp_tracee_process(t->session) : NULL, pid, comm);
 }

@@ -180,6 +180,7 @@ struct dp_run {
 	size_t room_numbered;
 	u64 shown, most;                /* records; 0: no limit */
 	bool is_full;                   /* a record was the last one that is shown */
+	volatile sig_atomic_t *asked;   /* instead, somebody asks for what is kept; NULL: nobody does */
 	struct dp_formatter *formatter; /* NULL: each record is written as text */
 	u64 ring_size;                  /* of sessions, bytes for each processor; 0: the usual ones */
 	FILE *log;                      /* its descriptor; NULL: records go to write. What is written goes through: */

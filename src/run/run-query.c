@@ -387,17 +387,6 @@ static void show_locals(const struct dp_rpn_unit *u, volatile u64 *v, const stru
 	}
 }
 
-/* What is left of the whole: probes were taken out to keep the budget. */
-static void put_partial(const struct dp_run *run, const struct dp_rpn_unit *u, FILE *out)
-{
-	u32 n = 0;
-
-	for (const struct run_module *m = run->modules; m; m = m->next)
-		n += &m->unit == u ? dp_run_count_taken_out(run, m) : 0;
-	if (n)
-		fprintf(out, " (partial: %u probe%s taken out for some time)", n, n == 1 ? " was" : "s were");
-}
-
 /* ---- one table for several processes ---- */
 
 struct sources {
@@ -433,7 +422,6 @@ static void show_module(const struct dp_run *run, const struct dp_rpn_unit *u, v
 			const struct dp_agg_view *view, const struct dp_run_request *rq, FILE *out)
 {
 	bool merged = is_merged(run, u, rq);
-	char at[32];
 
 	if (dp_run_format(rq->flags) != DP_FORMAT_TEXT) {
 		dp_agg_show(dp_run_format(rq->flags), u, v, DP_AGG_ALL, view, out);
@@ -441,47 +429,62 @@ static void show_module(const struct dp_run *run, const struct dp_rpn_unit *u, v
 	}
 	if (rq->flags & DP_RUN_AGGREGATES && !(merged ? dp_agg_any_own(u) : dp_agg_any_shown(u)))
 		return;
-	if (!(rq->flags & DP_RUN_RESET)) {
-		fprintf(out, "%s%s, %s", target_name(view->pid, at, sizeof(at)), view->ended ? " (ended)" : "",
-			u->name);
-		put_partial(run, u, out);
-		fprintf(out, ":\n");
-		dp_agg_show(DP_FORMAT_TEXT, u, v, merged ? DP_AGG_OWN : DP_AGG_ALL, view, out);
-	}
+	if (!(rq->flags & DP_RUN_RESET))
+		dp_agg_show_process(u, v, merged, view, out);
 	if (!(rq->flags & DP_RUN_AGGREGATES))
 		show_locals(u, v, rq, out);
 }
 
-static void each_of_target(struct run_target *t, const char *name, dp_run_words_fn *fn, void *arg)
+/* How words are shown, by what is known of their process: the target, or one that has ended (struct run_ended). */
+static struct dp_agg_view view_of(const struct dp_run *run, const struct run_module *m, struct run_target *t,
+				  struct run_ended *e)
 {
-	const struct dp_agg_view view = {t->pid, false, dp_run_symbol_of, t, dp_run_file_of};
+	struct dp_agg_view view = {t ? t->pid : e->pid, !t, dp_run_symbol_of, t, dp_run_file_of};
+
+	if (e) {
+		view.symbolize = dp_run_name_of_ended;
+		view.code_file = dp_run_file_of_ended;
+		view.arg = e;
+	}
+	view.taken_out = dp_run_count_taken_out(run, m);
+	return view;
+}
+
+static void each_of_target(const struct dp_run *run, struct run_target *t, const char *name, dp_run_words_fn *fn,
+			   void *arg)
+{
 	volatile u64 *words = t->session ? dp_tracee_words(t->session) : NULL;
 
 	for (struct run_kept *k = t->kept; k; k = k->next) /* of libraries that are unloaded at the moment */
-		if ((!*name || !strcmp(k->m->unit.name, name)) && k->locals && k->generation == k->m->generation)
-			fn(arg, &k->m->unit, k->locals->words,
-			   &(struct dp_agg_view){t->pid, false, dp_run_name_of_ended, k->locals, dp_run_file_of_ended});
+		if ((!*name || !strcmp(k->m->unit.name, name)) && k->locals && k->generation == k->m->generation) {
+			const struct dp_agg_view view = view_of(run, k->m, t, k->locals);
+
+			fn(arg, &k->m->unit, k->locals->words, &view);
+		}
 	for (u32 i = 0; words && i < t->nranges; i++) {
 		const struct dp_rpn_unit *u = &t->ranges[i].m->unit;
+		const struct dp_agg_view view = view_of(run, t->ranges[i].m, t, NULL);
 
 		if (!t->ranges[i].left_out && (!*name || !strcmp(u->name, name)) && u->nlocals)
 			fn(arg, u, words + t->ranges[i].locals, &view);
 	}
 }
 
-static void each_of_ended(struct run_module *m, dp_run_words_fn *fn, void *arg)
+static void each_of_ended(const struct dp_run *run, struct run_module *m, dp_run_words_fn *fn, void *arg)
 {
-	for (struct run_ended *e = m->ended; e; e = e->next)
-		fn(arg, &m->unit, e->words,
-		   &(struct dp_agg_view){e->pid, true, dp_run_name_of_ended, e, dp_run_file_of_ended});
+	for (struct run_ended *e = m->ended; e; e = e->next) {
+		const struct dp_agg_view view = view_of(run, m, NULL, e);
+
+		fn(arg, &m->unit, e->words, &view);
+	}
 }
 
 void dp_run_each_words(const struct dp_run *run, dp_run_words_fn *fn, void *arg)
 {
 	for (struct run_target *t = run->targets; t; t = t->next)
-		each_of_target(t, "", fn, arg);
+		each_of_target(run, t, "", fn, arg);
 	for (struct run_module *m = run->modules; m; m = m->next)
-		each_of_ended(m, fn, arg);
+		each_of_ended(run, m, fn, arg);
 }
 
 static void show_merged(const struct dp_run *run, const struct run_module *m, const struct dp_run_request *rq,
@@ -492,10 +495,7 @@ static void show_merged(const struct dp_run *run, const struct run_module *m, co
 	if (!is_merged(run, &m->unit, rq))
 		return;
 	dp_run_each_words(run, add_source, &s);
-	fprintf(out, "all processes, %s", m->unit.name);
-	put_partial(run, &m->unit, out);
-	fprintf(out, ":\n");
-	dp_agg_show_merged(DP_FORMAT_TEXT, &m->unit, s.v, s.n, out);
+	dp_agg_show_merged(&m->unit, s.v, s.n, out);
 	free(s.v);
 }
 
@@ -530,13 +530,13 @@ int dp_run_vars(struct dp_run *run, const struct dp_run_request *rq, const char 
 	}
 	for (struct run_target *t = run->targets; t; t = t->next)
 		if (local || !global)
-			each_of_target(t, name, show, &s);
+			each_of_target(run, t, name, show, &s);
 	for (struct run_module *m = run->modules; m; m = m->next) {
 		if ((*name && strcmp(m->unit.name, name)) || rq->flags & DP_RUN_GLOBAL)
 			continue;
 		if (rq->flags & DP_RUN_RESET)
 			dp_run_forget_ended(m);
-		each_of_ended(m, show, &s);
+		each_of_ended(run, m, show, &s);
 		show_merged(run, m, rq, out);
 	}
 	return 0;

@@ -256,6 +256,11 @@ void dp_run_give_to(struct dp_run *run, struct dp_formatter *f)
 	run->formatter = f;
 }
 
+void dp_run_ask_at_end(struct dp_run *run, volatile sig_atomic_t *asked)
+{
+	run->asked = asked;
+}
+
 void dp_run_limit(struct dp_run *run, u64 n)
 {
 	run->most = n;
@@ -272,9 +277,20 @@ struct drain {
 	bool has_clock;
 };
 
-/* index: of the probe; NO_PROBE: it is a body's, and not counted. */
+/* An event after which nothing is shown any more, or for which what is kept is to be written. */
+static void end_with(struct dp_run *run, const struct dp_rf *rf)
+{
+	if (!rf || !rf->event || !rf->event->ends)
+		return;
+	if (run->asked)
+		*run->asked = 1;
+	else
+		run->is_full = true;
+}
+
+/* index: of the probe; NO_PROBE: it is a body, whose records are not counted. */
 static void show_record(struct dp_run *run, struct run_target *t, struct run_module *m, u32 index, u64 offset,
-			const struct dp_rf *rf, const struct dp_record *rec, u64 ns)
+			const struct dp_rpn_probe *probe, const struct dp_record *rec, u64 ns)
 {
 	struct dp_rpn_context c = {0};
 	char comm[32];
@@ -287,7 +303,9 @@ static void show_record(struct dp_run *run, struct run_target *t, struct run_mod
 	c.symbolize = dp_run_symbol_of;
 	c.code_file = dp_run_file_of;
 	c.symbolize_arg = t;
-	c.rf = rf;
+	c.rf = probe->rf;
+	c.unit = &m->unit;
+	c.probe = probe;
 	c.ns = ns;
 	c.realtime_ns = ns + (u64)run->realtime_offset;
 	if (dp_view_comm(rec)) {
@@ -300,13 +318,14 @@ static void show_record(struct dp_run *run, struct run_target *t, struct run_mod
 	if (run->formatter) {
 		dp_formatter_program(run->formatter, rec, &c);
 		run->shown += index != NO_PROBE;
+		end_with(run, probe->rf);
 		return;
 	}
 	dp_line_reset(&run->line);
 	if (!dp_rpn_log(&run->line, dp_run_format(m->flags), rec, &c) || run->line.broken)
 		return;
 	run->shown += index != NO_PROBE;
-	run->is_full |= rf && rf->event && rf->event->ends;
+	end_with(run, probe->rf);
 	if (m->flags & DP_RUN_SYSLOG)
 		to_syslog(&run->line);
 	if (m->flags & DP_RUN_JOURNALD)
@@ -334,21 +353,21 @@ static void show(const struct dp_record *rec, u64 ns, void *arg)
 	a->has_clock = true;
 	if (a->t->session) /* else these are the rings of one that was killed */
 		dp_tracee_probe(a->t->session, rec->event, &info);
-	show_record(a->run, a->t, p->m, p->index, info.offset, p->m->unit.probes[p->index].rf, rec, ns);
+	show_record(a->run, a->t, p->m, p->index, info.offset, &p->m->unit.probes[p->index], rec, ns);
 }
 
 void dp_run_show_body(struct dp_run *run, struct run_target *t, struct run_module *m, const struct dp_rpn_probe *body,
 		      const struct dp_record *rec)
 {
 	retake_clock(run);
-	show_record(run, t, m, NO_PROBE, 0, body->rf, rec, dp_now_ns());
+	show_record(run, t, m, NO_PROBE, 0, body, rec, dp_now_ns());
 }
 
 void dp_run_show_text(struct dp_run *run, struct run_module *m, const char *text, size_t n)
 {
 	dp_line_reset(&run->line);
 	dp_line_bytes(&run->line, text, n);
-	if (!run->line.broken && !run->formatter)
+	if (!run->line.broken)
 		put(run, m, NO_PROBE);
 }
 

@@ -10,28 +10,28 @@
 struct showing {
 	struct dp_report *r;
 	struct dp_formatter *formatter;
-	u32 source; /* of the record at hand; ~0: none yet */
+	struct dp_report_source at; /* of the record at hand */
 	struct dp_recording_env facts;
 	struct dp_recording_head head;
 };
 
-static bool symbolize(void *arg, u64 addr, char *buf, size_t size)
+bool dp_report_symbolize(void *arg, u64 addr, char *buf, size_t size)
 {
-	const struct showing *s = arg;
+	const struct dp_report_source *s = arg;
 
-	return s->source != ~0u && dp_recording_symbolize(s->r->from, s->source, addr, buf, size);
+	return s->source != ~0u && dp_recording_symbolize(s->from, s->source, addr, buf, size);
 }
 
-static bool code_file(void *arg, u64 addr, struct dp_code_file *file)
+bool dp_report_code_file(void *arg, u64 addr, struct dp_code_file *file)
 {
 	static struct dp_recording_map map; /* one report at a time */
-	const struct showing *s = arg;
+	const struct dp_report_source *s = arg;
 	struct dp_recording_process p = {0};
 
 	if (s->source != ~0u)
-		dp_recording_process(s->r->from, s->source, &p);
+		dp_recording_process(s->from, s->source, &p);
 	for (u32 i = 0; i < p.nmaps; i++) {
-		const char *path = dp_recording_map(s->r->from, s->source, i, &map);
+		const char *path = dp_recording_map(s->from, s->source, i, &map);
 
 		if (addr < map.lo || addr >= map.hi)
 			continue;
@@ -41,11 +41,19 @@ static bool code_file(void *arg, u64 addr, struct dp_code_file *file)
 	return false;
 }
 
-static bool name_thread(void *arg, u32 *tid, char buf[16])
+bool dp_report_name_thread(void *arg, u32 *tid, char buf[16])
 {
-	const struct showing *s = arg;
+	const struct dp_report_source *s = arg;
 
-	return s->source != ~0u && dp_recording_task(s->r->from, s->source, tid, buf);
+	return s->source != ~0u && dp_recording_task(s->from, s->source, tid, buf);
+}
+
+u32 dp_report_pid(const struct dp_report_source *s)
+{
+	struct dp_recording_process p;
+
+	dp_recording_process(s->from, s->source, &p);
+	return p.pid == ~0u ? 0 : p.pid;
 }
 
 static void tell_progress(const struct dp_report *r)
@@ -62,12 +70,15 @@ static bool show(void *arg, u32 source, const struct dp_record *rec)
 	struct dp_report *r = s->r;
 	struct dp_recording_process p;
 
-	if (s->source != source) {
-		s->source = source;
+	if (s->at.source != source) {
+		s->at.source = source;
 		dp_recording_process(r->from, source, &p);
-		dp_formatter_source(s->formatter, source, p.pid == ~0u ? 0 : p.pid, p.comm);
+		dp_formatter_source(s->formatter, source, dp_report_pid(&s->at), p.comm);
 	}
-	dp_formatter_record(s->formatter, rec, rec->tsc);
+	if (dp_recording_hit(r->from, rec->event)->probe)
+		dp_report_program(r, s->formatter, &s->at, rec);
+	else
+		dp_formatter_record(s->formatter, rec, rec->tsc);
 	dp_output_line_done(&r->out);
 	r->shown++;
 	if (r->progress && !(r->shown % PROGRESS_EVERY))
@@ -83,17 +94,37 @@ static void lose(void *arg, u64 n)
 	dp_formatter_lost(s->formatter, n);
 }
 
+static void show_printed(void *arg, const struct dp_recording_tables_read *t)
+{
+	struct showing *s = arg;
+
+	dp_report_printed(s->r, s->formatter, t);
+}
+
 /* ---- what the recording tells beside its records ---- */
 
-static void put_source(void *arg, u32 source, struct dp_line *to)
+/* Programs' records tell the id of their process. ~0: there is no such process. */
+static u32 find_source(const struct showing *s, const struct dp_recording_info *info, u32 given)
+{
+	if (!info->nprograms)
+		return given < info->nsources ? given : ~0u;
+	for (u32 i = 0; i < info->nsources; i++)
+		if (dp_report_pid(&(struct dp_report_source){s->r->from, i}) == given)
+			return i;
+	return ~0u;
+}
+
+static void put_source(void *arg, u32 given, struct dp_line *to)
 {
 	const struct showing *s = arg;
 	struct dp_recording_process p;
 	struct dp_recording_source head = {0};
 	struct dp_recording_info info;
+	u32 source;
 
 	dp_recording_info(s->r->from, &info);
-	if (source < info.nsources) {
+	source = find_source(s, &info, given);
+	if (source != ~0u) {
 		dp_recording_process(s->r->from, source, &p);
 		head = (struct dp_recording_source){.pid = p.pid, .nmaps = p.nmaps};
 		memcpy(head.comm, p.comm, sizeof(head.comm));
@@ -149,17 +180,19 @@ static int begin(struct showing *s, struct dp_error *err)
 	if (info.nsources)
 		dp_recording_process(r->from, 0, &p);
 	s->head = info.head;
-	s->facts = (struct dp_recording_env){s, put_source, put_rows, lasted_ns, &s->head, put_budget};
+	s->facts = (struct dp_recording_env){s, put_source, put_rows, lasted_ns, &s->head, put_budget, info.nprograms};
 
 	struct dp_format_env env = {
 	    .events = info.events,
-	    .nevents = info.nevents,
-	    .symbolize = symbolize,
-	    .code_file = code_file,
-	    .arg = s,
-	    .comm = name_thread,
+	    .nevents = info.nprograms ? 0 : info.nevents,
+	    .described = info.nprograms ? info.events : NULL,
+	    .ndescribed = info.nprograms ? info.nevents : 0,
+	    .symbolize = dp_report_symbolize,
+	    .code_file = dp_report_code_file,
+	    .arg = &s->at,
+	    .comm = dp_report_name_thread,
 	    .recorded = true,
-	    .comm_arg = s,
+	    .comm_arg = &s->at,
 	    .color = r->color,
 	    .pid = p.pid,
 	    .path = r->path,
@@ -169,24 +202,30 @@ static int begin(struct showing *s, struct dp_error *err)
 
 	if (dp_formatter_new(&s->formatter, r->format, r->out.f, &env))
 		return dp_fail(err, E_REC_MEMORY, "%u events", info.nevents);
-	dp_formatter_head(s->formatter);
+	if (info.nprograms)
+		dp_report_program_head(r, s->formatter);
+	else
+		dp_formatter_head(s->formatter);
 	return 0;
 }
 
 int dp_report_run(struct dp_report *r, struct dp_error *err)
 {
-	static const struct dp_recording_ops ops = {show, lose};
-	struct showing s = {.r = r, .source = ~0u};
+	static const struct dp_recording_ops ops = {show, lose, show_printed};
+	struct showing s = {.r = r, .at = {r->from, ~0u}};
 	const char *trouble = NULL;
 	struct dp_error late;
-	int result = begin(&s, err), closed;
+	int result = dp_report_check_programs(r, err), closed;
 
+	result = result ? result : begin(&s, err);
 	if (!result && r->progress)
 		tell_progress(r);
 	if (!result)
 		result = dp_recording_play(r->from, &ops, &s, err);
-	if (s.formatter && !ferror(r->out.f))
+	if (s.formatter && !ferror(r->out.f)) {
+		dp_report_tables(r, s.formatter);
 		trouble = dp_formatter_finish(s.formatter);
+	}
 	if (trouble && !result)
 		result = dp_fail(err, E_OUT_WHOLE, "%s: %s", r->path ? r->path : r->out.name, trouble);
 	dp_formatter_free(s.formatter);

@@ -19,6 +19,27 @@ struct dp_report { /* set by the caller */
 	u64 shown, lost;
 };
 
+/* ---- for those who show it ---- */
+
+/* A process of the recording, and what is known there: as formats ask for it. */
+struct dp_report_source {
+	const struct dp_recording *from;
+	u32 source; /* ~0: none yet */
+};
+bool dp_report_symbolize(void *source, u64 addr, char *buf, size_t size);
+bool dp_report_code_file(void *source, u64 addr, struct dp_code_file *file);
+bool dp_report_name_thread(void *source, u32 *tid, char comm[16]);
+u32 dp_report_pid(const struct dp_report_source *s); /* 0: the kernel, or not known */
+
+/* Of lines that were compiled: run-report-programs.c */
+int dp_report_check_programs(const struct dp_report *r, struct dp_error *err); /* E_REC_FORMAT */
+void dp_report_program_head(struct dp_report *r, struct dp_formatter *f);
+void dp_report_program(struct dp_report *r, struct dp_formatter *f, struct dp_report_source *at,
+		       const struct dp_record *rec);
+void dp_report_printed(struct dp_report *r, struct dp_formatter *f, const struct dp_recording_tables_read *t);
+/* What was there at the end. */
+void dp_report_tables(struct dp_report *r, struct dp_formatter *f);
+
 /* E_REC_*, E_OUT_*. */
 int dp_report_run(struct dp_report *r, struct dp_error *err);
 

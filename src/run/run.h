@@ -7,6 +7,7 @@
 #ifndef DP_RUN_H
 #define DP_RUN_H
 
+#include <signal.h>
 #include <stdio.h>
 #include <sys/types.h>
 
@@ -106,6 +107,10 @@ bool dp_run_chosen_live(const struct dp_run *run); /* any of them, or of those t
 struct dp_formatter;
 void dp_run_give_to(struct dp_run *run, struct dp_formatter *f);
 
+/* struct dp_recording_source of a process, with what is mapped there; 0: the kernel. */
+struct dp_line;
+void dp_run_put_process(const struct dp_run *run, u32 pid, struct dp_line *to);
+
 /* Where things are told that happen while it runs. May be left out. */
 void dp_run_set_note(struct dp_run *run, void (*note)(void *arg, const char *text), void *arg);
 
@@ -142,6 +147,8 @@ u64 dp_run_let_go(const struct dp_run *run);
 
 /* Show n records at most; those behind are counted only. Whether so many were shown. */
 void dp_run_limit(struct dp_run *run, u64 n);
+/* An event that would end the trace sets this instead. */
+void dp_run_ask_at_end(struct dp_run *run, volatile sig_atomic_t *asked);
 bool dp_run_is_full(const struct dp_run *run); /* or a record was shown of an event that ends the trace */
 u64 dp_run_shown(const struct dp_run *run);
 /* By how much times of records may differ from CLOCK_MONOTONIC, where several targets have one clock; else 0. */

@@ -81,6 +81,22 @@ u64 dp_rpn_aggregate_words(const struct dp_rpn_aggregate *a)
 	return a->nparts ? dp_table_words(dp_rpn_key_words(a), a->keys, words) : words;
 }
 
+bool dp_rpn_aggregate_is_sound(const struct dp_rpn_aggregate *a, u32 nlocals)
+{
+	if (!memchr(a->name, '\0', sizeof(a->name)) || a->kind >= DP_NAGGS || !a->step || a->nparts > DP_RPN_KEYS_MAX ||
+	    a->index > nlocals || a->keys > DP_LOCALS_MAX || a->from < -(1ll << 31) || a->from > 1ll << 31 ||
+	    !a->nparts != !a->keys)
+		return false;
+	for (u32 k = 0; k < a->nparts; k++) {
+		bool stack = a->parts[k] == DP_KEY_STACK;
+
+		if (!dp_rpn_key_kind(a->parts[k]) || (stack && (!a->frames || a->frames > DP_FRAMES_MAX)))
+			return false;
+	}
+	return dp_rpn_key_words(a) <= DP_KEY_WORDS_MAX && dp_rpn_aggregate_fits(a) &&
+	       dp_rpn_aggregate_words(a) <= nlocals - a->index;
+}
+
 void dp_rpn_aggregate_text(const struct dp_rpn_aggregate *a, char *buf, size_t size)
 {
 	size_t n = (size_t)snprintf(buf, size, "%s %u", dp_rpn_aggregate_kind(a->kind), a->index);

@@ -547,24 +547,9 @@ static bool load_aggregates(struct reader *r, struct dp_rpn_unit *u, u32 n)
 	if (!u->aggregates || n > DP_LOCALS_MAX || !take(r, u->aggregates, n * sizeof(*u->aggregates)))
 		return false;
 	u->naggregates = n;
-	for (u32 i = 0; i < n; i++) {
-		const struct dp_rpn_aggregate *a = &u->aggregates[i];
-
-		if (!is_text(a->name, sizeof(a->name)) || a->kind >= DP_NAGGS || !a->step ||
-		    a->nparts > DP_RPN_KEYS_MAX || a->index > u->nlocals || a->keys > DP_LOCALS_MAX ||
-		    a->from < -(1ll << 31) || a->from > 1ll << 31 || !a->nparts != !a->keys)
+	for (u32 i = 0; i < n; i++)
+		if (!dp_rpn_aggregate_is_sound(&u->aggregates[i], u->nlocals))
 			return false;
-		for (u32 k = 0; k < a->nparts; k++) {
-			bool stack = a->parts[k] == DP_KEY_STACK;
-
-			if (!dp_rpn_key_kind(a->parts[k]) || (stack && (!a->frames || a->frames > DP_FRAMES_MAX)))
-				return false;
-		}
-		if (dp_rpn_key_words(a) > DP_KEY_WORDS_MAX || !dp_rpn_aggregate_fits(a))
-			return false;
-		if (dp_rpn_aggregate_words(a) > u->nlocals - a->index)
-			return false;
-	}
 	return true;
 }
 

@@ -206,6 +206,8 @@ static inline u32 dp_rpn_known_words(u32 how)
 
 /* What is said of it goes together. */
 bool dp_rpn_aggregate_fits(const struct dp_rpn_aggregate *a);
+/* One of a file that nobody trusts can be used, in a program with so many local variables. */
+bool dp_rpn_aggregate_is_sound(const struct dp_rpn_aggregate *a, u32 nlocals);
 
 /* Words of part i of a key; of a whole key; local variables that the aggregate takes in all. */
 bool dp_rpn_is_by_process(const struct dp_rpn_aggregate *a); /* its key has the id of the process */

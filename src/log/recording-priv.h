@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* How blocks of a recording are taken apart, and what is kept of those of probe programs. See recording-read.h. */
+#ifndef DP_RECORDING_PRIV_H
+#define DP_RECORDING_PRIV_H
+
+#include <string.h>
+
+#include "log/recording-read.h"
+
+/* A block that is being taken apart; what was asked for behind its end is not there. */
+struct dp_recording_cursor {
+	const u8 *p;
+	size_t left;
+};
+
+static inline const void *dp_recording_take(struct dp_recording_cursor *c, size_t n)
+{
+	const void *at = c->p;
+
+	if (n > c->left)
+		return NULL;
+	c->p += n;
+	c->left -= n;
+	return at;
+}
+
+/* A text of that size, its NUL included. NULL: it is none. */
+static inline const char *dp_recording_take_long(struct dp_recording_cursor *c, u32 size)
+{
+	const char *text = size ? dp_recording_take(c, DP_ALIGN_UP((size_t)size, 8)) : NULL;
+
+	return text && strnlen(text, size) == size - 1 ? text : NULL;
+}
+
+/* Names of events and of their fields are of the event language: formats rely on it. */
+bool dp_recording_is_word(const char *text);
+
+struct dp_recording_programs { /* begins with zeroes */
+	struct dp_rpn_unit **units;
+	struct dp_recording_tables_read *tables; /* of the end */
+	struct dp_recording_hit *probes;         /* by the index of the event; that of no program: probe is NULL */
+	u32 nunits, ntables, nprobes;
+	size_t units_room, tables_room, probes_room;
+	u64 nwords;                              /* of the tables, and that are being shown */
+	struct dp_recording_tables_read printed; /* the one that was met last */
+};
+
+/* 0, or what is wrong: E_REC_DAMAGED or E_REC_MEMORY. */
+enum dp_code dp_recording_take_program(struct dp_recording_programs *p, struct dp_recording_cursor *c);
+/* *ev: what is told of the event, whose texts stay. */
+enum dp_code dp_recording_take_probe(struct dp_recording_programs *p, u32 nevents, struct dp_recording_cursor *c,
+				     struct dp_event_info *ev);
+/* Those of the end in the first pass; in the second one those that were printed: *printed, or NULL. */
+enum dp_code dp_recording_take_tables(struct dp_recording_programs *p, u32 source, bool second,
+				      struct dp_recording_cursor *c, const struct dp_recording_tables_read **printed);
+void dp_recording_free_programs(struct dp_recording_programs *p);
+
+#endif
