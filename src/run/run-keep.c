@@ -31,6 +31,9 @@ struct dp_keep {
 	u32 n;
 	size_t room;
 	struct dp_keep_counts counts;
+	struct dp_keep_event *events;
+	u32 nevents;
+	size_t events_room;
 };
 
 struct dp_keep *dp_keep_new(const struct dp_keep_rule *rule,
@@ -51,6 +54,7 @@ void dp_keep_free(struct dp_keep *k)
 	if (k) {
 		dp_recording_table_free(&k->table);
 		free(k->v);
+		free(k->events);
 	}
 	free(k);
 }
@@ -58,6 +62,26 @@ void dp_keep_free(struct dp_keep *k)
 void dp_keep_counts(const struct dp_keep *k, struct dp_keep_counts *out)
 {
 	*out = k->counts;
+}
+
+struct dp_keep_event dp_keep_event(const struct dp_keep *k, u32 event)
+{
+	return k && event < k->nevents ? k->events[event] : (struct dp_keep_event){0};
+}
+
+/* A record of that event is not shown. */
+static void leave_out(struct dp_keep *k, u32 event, bool lost)
+{
+	while (k->nevents <= event) {
+		if (!dp_grow((void **)&k->events, &k->events_room, k->nevents, sizeof(*k->events)))
+			return;
+		k->events[k->nevents++] = (struct dp_keep_event){0};
+	}
+	if (lost)
+		k->events[event].lost++;
+	else
+		k->events[event].passed++;
+	k->counts.cut += lost;
 }
 
 /* NULL: no memory. */
@@ -120,16 +144,21 @@ static bool holds(const struct dp_keep_rule *rule, u64 duration, u64 retval)
 
 /* ---- records that wait ---- */
 
+static const struct dp_record *record_at(const struct thread *t, size_t at)
+{
+	return (const struct dp_record *)(t->bytes + at + sizeof(u64));
+}
+
 static size_t entry_size(const struct thread *t, size_t at)
 {
-	return sizeof(u64) + ((const struct dp_record *)(t->bytes + at + sizeof(u64)))->len;
+	return sizeof(u64) + record_at(t, at)->len;
 }
 
 static void drop_oldest(struct dp_keep *k, struct thread *t)
 {
+	leave_out(k, record_at(t, t->first)->event, true);
 	t->first += entry_size(t, t->first);
 	t->nrecords--;
-	k->counts.cut++;
 	if (t->first < t->used / 2)
 		return;
 	memmove(t->bytes, t->bytes + t->first, t->used - t->first);
@@ -159,7 +188,7 @@ static void put(struct dp_keep *k, struct thread *t, const struct dp_record *rec
 	while (t->nrecords && t->used - t->first + size > DP_KEEP_BYTES)
 		drop_oldest(k, t);
 	if (!make_room(t, size)) {
-		k->counts.cut++;
+		leave_out(k, rec->event, true);
 		return;
 	}
 	memcpy(t->bytes + t->used, &ns, sizeof(ns));
@@ -179,11 +208,14 @@ static void decide(struct dp_keep *k, struct thread *t, bool keep)
 		k->counts.passed++;
 	if (!keep)
 		k->counts.passed_records += t->nrecords;
-	for (size_t at = t->first; keep && at < t->used; at += entry_size(t, at)) {
+	for (size_t at = t->first; at < t->used; at += entry_size(t, at)) {
 		u64 ns;
 
 		memcpy(&ns, t->bytes + at, sizeof(ns));
-		k->show(k->arg, t->source, (const struct dp_record *)(t->bytes + at + sizeof(ns)), ns);
+		if (keep)
+			k->show(k->arg, t->source, record_at(t, at), ns);
+		else
+			leave_out(k, record_at(t, at)->event, false);
 	}
 	free(t->bytes);
 	*t = (struct thread){.source = t->source};
@@ -218,6 +250,12 @@ static void leave(struct dp_keep *k, struct thread *t, u64 sp, u64 ns, u64 retva
 		decide(k, t, holds(k->rule, ns - t->begin_ns, retval));
 }
 
+static void pass_outside(struct dp_keep *k, u32 event)
+{
+	k->counts.outside++;
+	leave_out(k, event, false);
+}
+
 void dp_keep_take(struct dp_keep *k, u32 source, const struct dp_event_info *ev, const struct dp_record *rec, u64 ns)
 {
 	struct thread *t = thread_of(k, source, rec->tid);
@@ -225,12 +263,14 @@ void dp_keep_take(struct dp_keep *k, u32 source, const struct dp_event_info *ev,
 	struct dp_view v;
 
 	if (!t) {
-		k->counts.cut++;
+		leave_out(k, rec->event, true);
 		return;
 	}
 	dp_view_init(&v, rec, ev->layout);
 	if (k->rule->asks)
 		k->show(k->arg, source, rec, ns);
+	else if (is_mark)
+		leave_out(k, rec->event, false);
 	if (is_mark && !ev->is_return)
 		enter(k, t, dp_view_value(&v, 0, 0).bits, ns);
 	else if (is_mark)
@@ -242,7 +282,7 @@ void dp_keep_take(struct dp_keep *k, u32 source, const struct dp_event_info *ev,
 	else if (k->rule->outside)
 		k->show(k->arg, source, rec, ns);
 	else
-		k->counts.outside++;
+		pass_outside(k, rec->event);
 }
 
 void dp_keep_end(struct dp_keep *k, u32 source)

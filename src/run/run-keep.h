@@ -50,6 +50,11 @@ struct dp_keep_counts {
 	u64 cut;                          /* records that were dropped, since their request had too many */
 };
 
+/* Records of one event that were not shown: with their request, or for want of room. */
+struct dp_keep_event {
+	u64 passed, lost;
+};
+
 struct dp_keep;
 
 /*
@@ -66,5 +71,7 @@ void dp_keep_take(struct dp_keep *k, u32 source, const struct dp_event_info *ev,
 /* Behind the last one of a process; ~0: of all. Nothing, where k is NULL. */
 void dp_keep_end(struct dp_keep *k, u32 source);
 void dp_keep_counts(const struct dp_keep *k, struct dp_keep_counts *out);
+/* By dp_record.event. Nothing, where k is NULL. */
+struct dp_keep_event dp_keep_event(const struct dp_keep *k, u32 event);
 
 #endif

@@ -32,6 +32,17 @@ static void fill(struct dp_trace_row *row, const struct dp_trace *t, u32 i, cons
 	dp_trace_row_finish(row, total);
 }
 
+/* Records that --keep-if has not kept were recorded, and are not shown. */
+static void take_off(const struct dp_trace *t, u32 event, struct dp_counts *c)
+{
+	struct dp_keep_event not_shown = dp_keep_event(t->keep, event);
+	u64 n = DP_MIN(not_shown.passed + not_shown.lost, c->v[DP_COUNT_RECORDED]), lost = DP_MIN(not_shown.lost, n);
+
+	c->v[DP_COUNT_RECORDED] -= n;
+	c->v[DP_COUNT_LOST] += lost;
+	c->v[DP_COUNT_PASSED] += n - lost;
+}
+
 struct dp_trace_row *dp_trace_rows(const struct dp_trace *t, struct dp_trace_row *total)
 {
 	u32 n = t->nevents;
@@ -44,8 +55,10 @@ struct dp_trace_row *dp_trace_rows(const struct dp_trace *t, struct dp_trace_row
 		return NULL;
 	}
 	*total = (struct dp_trace_row){.name = "total", .via = ""};
-	for (u32 i = 0; i < n; i++)
+	for (u32 i = 0; i < n; i++) {
+		take_off(t, i, &counts[i]);
 		fill(&rows[i], t, i, &counts[i], total);
+	}
 	for (u32 i = 0; i < t->n; i++)
 		for (u32 k = 0; t->v[i]->governor && k < dp_tracee_nprobes(&t->v[i]->tracee); k++)
 			dp_governor_add(t->v[i]->governor, k, &rows[t->v[i]->events[k]].governed);

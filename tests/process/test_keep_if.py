@@ -97,6 +97,25 @@ def recorded():
     assert ids(dprobes("report", "--json", file, check=0).stdout) == expected(BADS, BAD_OUTSIDE)
 
 
+def row(text, name):
+    """Hits, and those that were recorded, filtered, passed over, missed and lost, of an event in the summary."""
+    m = re.search(r"^%s +\S+ +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) " % name, text, re.M)
+    assert m, text
+    return tuple(map(int, m.groups()))
+
+
+@test
+def columns():
+    """the summary counts as recorded what is shown; the rest was passed over, in a recording's summary, too"""
+    file = os.path.join(tempfile.tempdir, "columns.dpt")
+    r = traced(BAD, "-o", file, verb="record")
+    shown, total = sum(expected(BADS, BAD_OUTSIDE).values()), sum(map(steps, ALL)) + 121
+    for text in (r.stderr, dprobes("report", file, check=0).stderr):
+        assert row(text, "step") == (total, shown, 0, total - shown, 0, 0), text
+        hits = row(text, "request")
+        assert hits[0] == hits[3] > 100 and hits[1] == 0, text
+
+
 @test
 def several_processes():
     """requests of several processes do not mix"""
@@ -125,6 +144,7 @@ def bounded():
     kept = ids(r.stdout)
     lost = sum(map(int, re.findall(r"(\d+) events were lost", r.stderr)))
     assert 1000 < kept[0] < 60002 and kept[8] == 2, kept[0]
+    assert row(r.stderr, "step")[5] == int(cut.group(1)) + lost, r.stderr
     assert int(cut.group(1)) + kept[0] + kept[40] + kept[80] + lost >= 3 * 60002
 
 
