@@ -107,7 +107,7 @@ static bool copy_event(struct dp_event_info *to, const struct dp_event_info *fro
 	if (l) {
 		*l = *from->layout;
 		l->fields = malloc(size + 1);
-		if (l->fields)
+		if (l->fields && size)
 			memcpy(l->fields, from->layout->fields, size);
 	}
 	if (to->group && to->name && to->symbol && l && l->fields)

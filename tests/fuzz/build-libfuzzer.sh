@@ -10,7 +10,7 @@ out=$1
 flags="-std=gnu17 -O1 -g -D_GNU_SOURCE -fno-strict-aliasing -w -I$src/src -I$src/include"
 flags="$flags -fsanitize=address,undefined -fno-sanitize=function"
 libs=$(pkg-config --libs babeltrace2 libprotobuf-c)
-mkdir -p "$out/obj" "$out/text" "$out/object" "$out/code" "$out/log"
+mkdir -p "$out/obj" "$out/text" "$out/object" "$out/code" "$out/log" "$out/recording"
 # What the build makes for the formats.
 sinks=$src/src/log/sinks
 as_text() {
@@ -48,6 +48,12 @@ for kind in text object code log; do
 	clang $flags -fsanitize=fuzzer "-DFUZZ_$(echo $kind | tr a-z A-Z)" "$src/tests/fuzz/libfuzzer.c" $objects \
 		"$out/obj/machine.o" $libs -o "$out/fuzz-$kind"
 done
+clang $flags -c "$src/tests/fuzz/samples.c" -o "$out/obj/samples.o"
+clang $flags -fsanitize=fuzzer -DFUZZ_RECORDING "$src/tests/fuzz/fuzz-recording.c" $objects "$out/obj/samples.o" \
+	"$out/obj/machine.o" $libs -o "$out/fuzz-recording"
+clang $flags -fsanitize=fuzzer-no-link -DFUZZ_SEEDS "$src/tests/fuzz/fuzz-recording.c" $objects "$out/obj/samples.o" \
+	"$out/obj/machine.o" $libs -o "$out/recordings"
+"$out/recordings" "$out/recording"
 clang $flags -fsanitize=fuzzer-no-link -DFUZZ_SEEDS "$src/tests/fuzz/libfuzzer.c" $objects "$out/obj/machine.o" $libs \
 	-o "$out/seeds"
 cp "$src"/tests/golden/*.rpn "$src"/tests/golden/errors/*.rpn "$src"/examples/rpn/*.rpn "$out/text/"

@@ -58,6 +58,12 @@ def log():
     fuzz("log", 3000)
 
 
+@test
+def recordings():
+    """recordings with any content: what is shown of them is sound"""
+    fuzz("recording", 500)
+
+
 built = None
 if has_libfuzzer():
     built = subprocess.run([os.path.join(HERE, "build-libfuzzer.sh"), OUT], stdout=subprocess.PIPE,
