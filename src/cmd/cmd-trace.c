@@ -318,8 +318,7 @@ static void tell_skipped(struct trace *t)
 		const struct event_line *l = &t->lines.v[i];
 
 		if (!l->places && l->err.code)
-			dp_ui_note("left out: %s: %s: %s: %s", dp_ui_clean(l->text), dp_error_info(l->err.code)->name,
-				   dp_error_info(l->err.code)->sentence, dp_ui_clean(l->err.detail));
+			dp_cmd_tell_skipped(l, &l->err);
 	}
 }
 

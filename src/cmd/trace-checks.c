@@ -64,7 +64,6 @@ int dp_cmd_trace_check_compiled(const struct trace *t)
 	    {t->keep_if, "--keep-if", "leave out names, tables, bodies and lines of the kernel"},
 	    {t->opt.interpret, "--interpret", "leave it out"},
 	    {t->opt.pages, "--pages", "leave it out"},
-	    {t->opt.skip_refused, "--skip-refused", "leave it out"},
 	};
 
 	for (size_t i = 0; i < DP_ARRAY_SIZE(table); i++)

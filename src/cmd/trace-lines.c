@@ -30,6 +30,12 @@ static bool tell(const struct event_line *line, struct dp_error *err)
 	return false;
 }
 
+void dp_cmd_tell_skipped(const struct event_line *line, const struct dp_error *err)
+{
+	dp_ui_note("left out: %s: %s: %s: %s", dp_ui_clean(line->text), dp_error_info(err->code)->name,
+		   dp_error_info(err->code)->sentence, dp_ui_clean(err->detail));
+}
+
 /* ---- static probes: in all modules that have some that match ---- */
 
 /* What is called for each module: its file, and what MODNAME has. */
@@ -414,7 +420,20 @@ static bool add_place(struct line_finder *f, const struct event_lines *e, u32 i,
 	return good;
 }
 
-static bool add_line(struct line_finder *f, const struct event_lines *e, u32 i, struct line_programs *out)
+/* A line that is wrong. Whether the others do without it. */
+static bool complain(const struct event_line *line, const struct line_target *t, struct dp_error *err)
+{
+	bool skips = t->skip && !dp_cc_line_is_body(line->text) && !line->ends;
+
+	if (!skips)
+		tell(line, err);
+	else if (!t->quiet)
+		dp_cmd_tell_skipped(line, err);
+	return skips;
+}
+
+static bool add_line(struct line_finder *f, const struct event_lines *e, u32 i, const struct line_target *t,
+		     struct line_programs *out)
 {
 	const struct event_line *line = &e->v[i];
 	struct dp_error err = {0};
@@ -423,11 +442,11 @@ static bool add_line(struct line_finder *f, const struct event_lines *e, u32 i, 
 	bool good;
 
 	if (dp_event_head(&ev, line->text, &behind, &err))
-		return line->optional || tell(line, &err);
+		return line->optional || complain(line, t, &err);
 	good = add_place(f, e, i, &ev.loc, true, out, &err);
 	if (!good && err.column <= 0)
 		dp_error_column(&err, ev.loc.column);
-	return good || line->optional || tell(line, &err);
+	return good || line->optional || complain(line, t, &err);
 }
 
 static bool name_of_module(const struct event_line *line, char name[DP_MODULE_MAX])
@@ -588,7 +607,7 @@ static bool compile(struct line_program *p, const struct event_lines *e, const s
 		r = dp_cc_lines_compile(p->lines, &opt, &res, wrong, &err);
 	free(threads.v);
 	if (r && *wrong != ~0u)
-		return tell(&e->v[p->numbers[*wrong]], &err);
+		return complain(&e->v[p->numbers[*wrong]], t, &err) && false;
 	*wrong = ~0u;
 	if (!r) {
 		r = dp_rpn_parse(&p->unit, res.text, "line", ".", NULL, 0, &err);
@@ -692,6 +711,52 @@ static void drop_empty(struct line_programs *out)
 	out->n = n;
 }
 
+/* Without its line at that index. */
+static bool leave_out(struct line_program *p, const struct event_lines *e, u32 index)
+{
+	struct dp_error ignored;
+	u32 n = p->n;
+
+	dp_cc_lines_free(p->lines);
+	p->lines = dp_cc_lines_new(p->module, p->modtype);
+	p->n = 0;
+	for (u32 i = 0; p->lines && i < n; i++)
+		if (i != index && !add_to(p, e, p->numbers[i], &ignored))
+			return false;
+	for (u32 i = 0; p->lines && i < p->n; i++)
+		if (!dp_cc_line_is_body(e->v[p->numbers[i]].text))
+			return true;
+	return false; /* bodies alone are no program */
+}
+
+static bool can_skip(const struct event_lines *e, const struct line_program *p, u32 wrong)
+{
+	return wrong != ~0u && !dp_cc_line_is_body(e->v[p->numbers[wrong]].text) && !e->v[p->numbers[wrong]].ends;
+}
+
+/* The lines that are right, if any; those that are wrong have been told. False: the others cannot do without one. */
+static bool compile_right(struct line_program *p, const struct event_lines *e, const struct line_target *t,
+			  const struct line_programs *out)
+{
+	u32 wrong;
+
+	while (!compile(p, e, t, out, &wrong)) {
+		if (!can_skip(e, p, wrong))
+			return false;
+		if (!leave_out(p, e, wrong))
+			return true;
+	}
+	return true;
+}
+
+static bool any_compiled(const struct line_programs *out)
+{
+	for (u32 i = 0; i < out->n; i++)
+		if (out->v[i].compiled)
+			return true;
+	return false;
+}
+
 bool dp_cmd_lines_compile(const struct event_lines *e, const struct line_target *t, struct line_programs *out)
 {
 	struct line_finder f;
@@ -705,7 +770,7 @@ bool dp_cmd_lines_compile(const struct event_lines *e, const struct line_target 
 		good = !dp_fail(&err, E_EVENT_MEMORY, "processes");
 	for (u32 i = 0; good && i < e->n; i++)
 		if (!dp_cc_line_is_body(e->v[i].text) && !e->v[i].places)
-			good = add_line(&f, e, i, out);
+			good = add_line(&f, e, i, t, out);
 	drop_empty(out);
 	if (good && !out->n && !any_waits(e)) {
 		dp_fail(&err, E_ARM_NONE, "the program has no place of the %u line%s", e->n, e->n == 1 ? "" : "s");
@@ -718,9 +783,17 @@ bool dp_cmd_lines_compile(const struct event_lines *e, const struct line_target 
 		good = add_bodies(e, &out->v[k]);
 	if (good && !t->quiet)
 		tell_bodies(e, out);
-	for (u32 i = 0; good && i < 2 * out->n; i++) /* those of processes, then the others */
-		if (is_in_process(&out->v[i % out->n]) == (i < out->n))
-			good = compile(&out->v[i % out->n], e, t, out, &wrong);
+	for (u32 i = 0; good && i < 2 * out->n; i++) { /* those of processes, then the others */
+		struct line_program *p = &out->v[i % out->n];
+
+		if (is_in_process(p) == (i < out->n))
+			good = t->skip ? compile_right(p, e, t, out) : compile(p, e, t, out, &wrong);
+	}
+	if (good && out->n && !any_compiled(out)) {
+		dp_fail(&err, E_ARM_NONE, "all %u events were left out", e->n);
+		dp_ui_error(&err, NULL);
+		good = false;
+	}
 	dp_cmd_finder_close(&f);
 	return good;
 }
@@ -765,39 +838,10 @@ static void add_mapped(const struct event_lines *e, const struct line_target *t,
 
 		if (!map || (p && p < &out->v[known]) || !dp_cmd_finder_open(&f, t, pid, &err))
 			continue;
-		add_line(&f, e, i, out);
+		add_line(&f, e, i, t, out);
 		note_refused(out, map->path);
 		dp_cmd_finder_close(&f);
 	}
-}
-
-/* Without its line at that index. */
-static bool leave_out(struct line_program *p, const struct event_lines *e, u32 index)
-{
-	struct dp_error ignored;
-	u32 n = p->n;
-
-	dp_cc_lines_free(p->lines);
-	p->lines = dp_cc_lines_new(p->module, p->modtype);
-	p->n = 0;
-	for (u32 i = 0; p->lines && i < n; i++)
-		if (i != index && !add_to(p, e, p->numbers[i], &ignored))
-			return false;
-	return p->lines && p->n;
-}
-
-/* The lines that are right, with the bodies. */
-static bool compile_some(struct line_program *p, const struct event_lines *e, const struct line_target *t,
-			 const struct line_programs *out)
-{
-	u32 wrong;
-
-	if (!p->n || !add_bodies(e, p))
-		return false;
-	while (!compile(p, e, t, out, &wrong))
-		if (wrong == ~0u || !leave_out(p, e, wrong))
-			return false;
-	return true;
 }
 
 bool dp_cmd_lines_come(const struct event_lines *e, const struct line_target *t, const pid_t *pids, u32 n,
@@ -814,7 +858,8 @@ bool dp_cmd_lines_come(const struct event_lines *e, const struct line_target *t,
 		dp_maps_free(&maps);
 	}
 	for (u32 i = known; i < out->n; i++)
-		if (compile_some(&out->v[i], e, t, out) && !t->quiet)
+		if (out->v[i].n && add_bodies(e, &out->v[i]) && compile_right(&out->v[i], e, t, out) &&
+		    out->v[i].compiled && !t->quiet)
 			dp_ui_note("%s was loaded from a place where it was not expected: its first calls are missing",
 				   dp_ui_clean(out->v[i].module));
 	return out->n > known;

@@ -34,6 +34,7 @@ struct line_target {
 	const struct dp_rpn_define *defines;
 	u32 ndefines;
 	bool quiet, allow_trap;
+	bool skip; /* lines that are wrong, or refused, are told and left out */
 };
 
 /* Whether any of the lines needs the compiler. */
@@ -56,6 +57,9 @@ bool dp_cmd_lines_ask_hidden(const struct event_lines *e, const struct line_targ
 
 /* That one of the processes comes first which has the modules of most lines. */
 void dp_cmd_lines_sort(const struct event_lines *e, pid_t *pids, u32 n);
+
+/* For a line that is left out, and of which nothing else is told. */
+void dp_cmd_tell_skipped(const struct event_line *line, const struct dp_error *err);
 
 /* False: told already. Free them in either case. */
 bool dp_cmd_lines_compile(const struct event_lines *e, const struct line_target *t, struct line_programs *out);

@@ -134,7 +134,7 @@ static bool set_target(struct program *p)
 	struct dp_error err = {0};
 
 	p->args.flags |= (p->t.opt.allow_trap ? DP_RUN_ALLOW_TRAP : 0) | (p->t.opt.children ? DP_RUN_CHILDREN : 0) |
-			 (p->t.opt.strict_reads ? 0 : DP_RUN_LOAD);
+			 (p->t.opt.strict_reads ? 0 : DP_RUN_LOAD) | (p->t.opt.skip_refused ? DP_RUN_SKIP : 0);
 	if (!dp_select_any(s)) {
 		if (s->tree && !p->t.command)
 			dp_ui_fail(E_CMD_MISSING, "give a process with -p, or a command behind --",
@@ -832,7 +832,8 @@ int dp_cmd_trace_lines(struct trace *t)
 					.defines = t->defines,
 					.ndefines = t->ndefines,
 					.quiet = t->quiet,
-					.allow_trap = t->opt.allow_trap};
+					.allow_trap = t->opt.allow_trap,
+					.skip = t->opt.skip_refused};
 	if (p.target.all)
 		p.target.npids = 0;
 	else if (p.pids.n)

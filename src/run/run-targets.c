@@ -287,13 +287,18 @@ static int build_session(struct dp_run *run, struct run_target *t, const struct 
 		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
 	opt.only = t->pid ? NULL : run->only;
 	opt.nonly = t->pid ? 0 : run->nonly;
-	opt.strict_reads = true;
+	opt.strict_reads = opt.skip_refused = true;
+	opt.note = run->note;
+	opt.arg = run->note_arg;
 	for (u32 i = 0; i < w->n; i++) {
 		opt.strict_reads &= !(w->v[i]->flags & DP_RUN_LOAD);
+		opt.skip_refused &= !!(w->v[i]->flags & DP_RUN_SKIP);
 		opt.allow_trap |= !!(w->v[i]->flags & DP_RUN_ALLOW_TRAP);
 		opt.children |= !!(w->v[i]->flags & DP_RUN_CHILDREN);
 		opt.share_globals |= t->pid && w->v[i]->unit.nglobals;
 	}
+	if (!opt.skip_refused)
+		opt.note = NULL;
 	if (opt.share_globals && !dp_run_open_globals(run))
 		return dp_fail(err, E_RPN_MEMORY, "global variables");
 	opt.globals_fd = run->globals_fd;

@@ -49,6 +49,7 @@ enum dp_run_flags {
 	DP_RUN_JOURNALD = 0x1000000,  /* insert: records go to systemd's journal, too */
 	DP_RUN_TELL_JSON = 0x2000000, /* insert, remove: what was done is told as JSON */
 	DP_RUN_LOAD = 0x4000000,      /* memory is loaded by hits where it stays */
+	DP_RUN_SKIP = 0x8000000,      /* insert: a place that is refused takes its probe with it, and no others; told */
 	DP_RUN_FORMAT = 0xf00000,     /* insert: of records; variables: other than text shows aggregates only */
 };
 

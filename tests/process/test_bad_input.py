@@ -310,7 +310,26 @@ def skip_refused():
         coded(dprobes(*base, "p on_term"), "E-ARM-NONE")
     coded(dprobes(*base, "p work n=%zz", "p work"), "E-EVENT-REG")
     coded(dprobes(*base, "p work", "--until", "p work"), "E-CMD-EXTRA")
-    coded(dprobes(*base, "p work count()"), "E-CMD-EXTRA")
+    coded(dprobes(*base, "p work count("), "E-ARM-NONE")
+    assert not code_differs(p.pid) and not our_mappings(p.pid)
+    finish(p)
+
+
+@test
+def skip_refused_programs():
+    """the same of lines that are compiled: names that are not known, places that are refused"""
+    p = ready("simple", "1")
+    base = ["trace", "--json", "-p", p.pid, "--duration", "0.3", "--skip-refused"]
+    with changed(p, "on_term"):
+        r = dprobes(*base, "p work where=$ip", "p work count by $comm", "p work $nothing", "p nosuch $comm",
+                    "p on_term $comm", "p libc:nosuch count", "end { log($pid); }", check=0)
+        assert {e["symbol"] for e in json_lines(r.stdout) if "event" in e and e["symbol"]} == {"work"}, r.stdout
+        assert '"aggregate"' in r.stdout, r.stdout
+        for place, code in (("nosuch", "E-SYM-NONE"), ("nothing", "E-LINE-NODEBUG"), ("on_term", "E-SITE-FOREIGN"),
+                            ("libc:nosuch", "E-SYM-NONE")):
+            assert re.search("^note: left out.*%s.*%s" % (place, code), r.stderr, re.M), (place, r.stderr)
+        coded(dprobes(*base, "p work count by $comm", "end { log($tid); }"), "E-DPCC-BODY")
+        coded(dprobes(*[o for o in base if o != "--skip-refused"], "p work count", "p nosuch $comm"), "E-SYM-NONE")
     assert not code_differs(p.pid) and not our_mappings(p.pid)
     finish(p)
 
