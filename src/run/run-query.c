@@ -435,19 +435,25 @@ static void show_module(const struct dp_run *run, const struct dp_rpn_unit *u, v
 		show_locals(u, v, rq, out);
 }
 
-/* How words are shown, by what is known of their process: the target, or one that has ended (struct run_ended). */
-static struct dp_agg_view view_of(const struct dp_run *run, const struct run_module *m, struct run_target *t,
-				  struct run_ended *e)
+/* Words of a process that is there, or of one that has ended; both with what is known of its addresses. */
+static struct dp_agg_view view_of_target(const struct dp_run *run, const struct run_module *m, struct run_target *t)
 {
-	struct dp_agg_view view = {t ? t->pid : e->pid, !t, dp_run_symbol_of, t, dp_run_file_of};
+	return (struct dp_agg_view){.pid = t->pid,
+				    .symbolize = dp_run_symbol_of,
+				    .arg = t,
+				    .code_file = dp_run_file_of,
+				    .taken_out = dp_run_count_taken_out(run, m)};
+}
 
-	if (e) {
-		view.symbolize = dp_run_name_of_ended;
-		view.code_file = dp_run_file_of_ended;
-		view.arg = e;
-	}
-	view.taken_out = dp_run_count_taken_out(run, m);
-	return view;
+static struct dp_agg_view view_of_ended(const struct dp_run *run, const struct run_module *m, struct run_ended *e,
+					bool ended)
+{
+	return (struct dp_agg_view){.pid = e->pid,
+				    .ended = ended,
+				    .symbolize = dp_run_name_of_ended,
+				    .arg = e,
+				    .code_file = dp_run_file_of_ended,
+				    .taken_out = dp_run_count_taken_out(run, m)};
 }
 
 static void each_of_target(const struct dp_run *run, struct run_target *t, const char *name, dp_run_words_fn *fn,
@@ -457,13 +463,13 @@ static void each_of_target(const struct dp_run *run, struct run_target *t, const
 
 	for (struct run_kept *k = t->kept; k; k = k->next) /* of libraries that are unloaded at the moment */
 		if ((!*name || !strcmp(k->m->unit.name, name)) && k->locals && k->generation == k->m->generation) {
-			const struct dp_agg_view view = view_of(run, k->m, t, k->locals);
+			const struct dp_agg_view view = view_of_ended(run, k->m, k->locals, false);
 
 			fn(arg, &k->m->unit, k->locals->words, &view);
 		}
 	for (u32 i = 0; words && i < t->nranges; i++) {
 		const struct dp_rpn_unit *u = &t->ranges[i].m->unit;
-		const struct dp_agg_view view = view_of(run, t->ranges[i].m, t, NULL);
+		const struct dp_agg_view view = view_of_target(run, t->ranges[i].m, t);
 
 		if (!t->ranges[i].left_out && (!*name || !strcmp(u->name, name)) && u->nlocals)
 			fn(arg, u, words + t->ranges[i].locals, &view);
@@ -473,7 +479,7 @@ static void each_of_target(const struct dp_run *run, struct run_target *t, const
 static void each_of_ended(const struct dp_run *run, struct run_module *m, dp_run_words_fn *fn, void *arg)
 {
 	for (struct run_ended *e = m->ended; e; e = e->next) {
-		const struct dp_agg_view view = view_of(run, m, NULL, e);
+		const struct dp_agg_view view = view_of_ended(run, m, e, true);
 
 		fn(arg, &m->unit, e->words, &view);
 	}

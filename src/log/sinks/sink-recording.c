@@ -8,7 +8,6 @@
 #include <sys/utsname.h>
 #include <time.h>
 
-#include "lang/rpn/rpn.h"
 #include "log/aggregate.h"
 #include "log/log-rpn.h"
 #include "log/recording-table.h"
@@ -35,7 +34,7 @@ struct recording_sink {
 	dp_symbolize_fn *symbolize; /* names addresses of the record at hand */
 	void *symbolize_arg;
 	u32 event; /* of the record of a program */
-	/* Of programs: indexes by where they are, or by the id of the process. They stay when a recording begins anew. */
+	/* Of programs: indexes by address, or by the process's id. They stay when a recording begins anew. */
 	struct dp_recording_table programs, probes, processes;
 	u32 nprograms, nprobes, nprocesses;
 	u32 *pids; /* of the processes */
