@@ -87,6 +87,7 @@ void dp_k_session_probe_free(struct dp_k_session_probe *p)
 	if (!p)
 		return;
 	dp_k_user_close(p);
+	dp_k_code_free(&p->code);
 	dp_k_prog_free(&p->run);
 	dp_program_free(&p->prog);
 	kfree(p);
@@ -153,6 +154,10 @@ static void make_ready(struct dp_k_session *s, u32 i, u64 words)
 	run->rt.locals = p->prog.nlocals ? words + 8ull * p->locals : 0;
 	run->rt.globals = p->prog.nglobals ? words + 8ull * p->globals : 0;
 	run->rt.gate = p->prog.rpn.ex_mask ? words + 8ull * p->gate : 0;
+	if (i && dp_k_compiles_alike(run, &s->probes[i - 1]->run))
+		run->rt.compiled = s->probes[i - 1]->run.rt.compiled;
+	else
+		dp_k_compile(run, &p->code);
 	if (p->is_return)
 		p->rp.handler = on_return;
 	else

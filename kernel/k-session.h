@@ -18,6 +18,7 @@ struct dp_k_session_probe {
 	struct dp_k_prog run;
 	struct dp_k_session *session;
 	struct dp_program prog;
+	struct dp_k_code code; /* of the program, unless it is that of the probe before it */
 	char place[DP_DEV_PLACE_MAX];
 	bool is_return;
 	struct dp_kwatch watch;    /* handler set: this, not rp */

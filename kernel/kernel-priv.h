@@ -86,7 +86,7 @@ extern struct dp_manager dp_k_manager;
 /* near.c: memory in reach of all code; its pages come when they are wanted */
 #define DP_K_NEAR_DATA (1024 * 1024)
 extern struct dp_near {
-	u64 slots, landings, data, end; /* each ends where the next begins */
+	u64 slots, landings, programs, data, end; /* each ends where the next begins */
 } dp_k_near;
 int dp_k_near_init(void);
 void dp_k_near_exit(void);

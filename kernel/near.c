@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Memory of our own in reach of the kernel's text: the slots, the landings of return probes, the table of reserve.c.
+ * Memory of our own in reach of the kernel's text: the slots, the landings of return probes, programs as machine code,
+ * the table of reserve.c.
  * The addresses are set aside when the module is loaded, pages come when they are needed and stay until it goes. Code
  * is never mapped writable here: who fills it writes through the page. Control side, under the lock.
  */
@@ -56,7 +57,7 @@ int dp_k_near_want(u64 lo, u64 hi)
 int dp_k_near_init(void)
 {
 	size_t landings = PAGE_ALIGN(DP_K_LANDINGS * DP_K_LANDING_SIZE), data = PAGE_ALIGN(DP_K_NEAR_DATA);
-	size_t size = DP_K_POOL + landings + data;
+	size_t size = DP_K_POOL + landings + DP_K_PROGRAMS + data;
 
 	pages = kvcalloc(size / PAGE_SIZE, sizeof(struct page *), GFP_KERNEL);
 	area = pages ? dp_k_sym.vm_area(size, VM_MAP, MODULES_VADDR, MODULES_END, __builtin_return_address(0)) : NULL;
@@ -66,7 +67,8 @@ int dp_k_near_init(void)
 	}
 	dp_k_near.slots = (u64)area->addr;
 	dp_k_near.landings = dp_k_near.slots + DP_K_POOL;
-	dp_k_near.data = dp_k_near.landings + landings;
+	dp_k_near.programs = dp_k_near.landings + landings;
+	dp_k_near.data = dp_k_near.programs + DP_K_PROGRAMS;
 	dp_k_near.end = dp_k_near.data + data;
 	return 0;
 }

@@ -58,6 +58,15 @@ void dp_k_prog_free(struct dp_k_prog *p);
 /* plain.c: NULL where the program is for the interpreter. kfree() frees it. */
 struct dp_k_plain *dp_k_plain_make(const struct dp_program *prog, u32 event);
 
+/* compiled.c: the same as machine code, or nothing where the interpreter has to. When it is freed no hit runs it. */
+struct dp_k_code {
+	u64 addr; /* 0: there is none */
+	u32 len;
+};
+void dp_k_compile(struct dp_k_prog *p, struct dp_k_code *code);
+bool dp_k_compiles_alike(const struct dp_k_prog *a, const struct dp_k_prog *b); /* one's code serves the other, too */
+void dp_k_code_free(struct dp_k_code *code);
+
 /* Whether a kernel that is locked down allows a probe with that program. E_KERNEL_LOCKDOWN. */
 int dp_k_locked_down(const struct dp_program *prog, struct dp_error *err);
 

@@ -65,6 +65,9 @@ struct dp_rpn_jit {
 					looked up when the program runs */
 	const u64 *services;         /* run addresses, DP_NSERVICES of them */
 	bool always;                 /* even if most of the program is left to the interpreter */
+	bool near;                   /* the services are in reach of the code, which calls them directly */
+	bool sealed;                 /* functions begin with an instruction for indirect calls */
+	u64 leave;                   /* near: of a function that only returns, to be gone to for that; 0: none */
 	bool whole;                  /* write the stack out at the end of a run, too: for comparisons */
 	/* output: instructions that may be reached, and those of them that lead to the interpreter
 	 * for good */

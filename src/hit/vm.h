@@ -30,10 +30,8 @@ static inline enum dp_run_result dp_vm_run(struct dp_hit *h)
 	h->exceptions = 0;
 	h->work = h->prog->work;
 	h->core = 0;
-#ifndef __KERNEL__ /* nothing is compiled there */
 	if (h->prog->compiled)
 		return ((dp_vm_compiled *)h->prog->compiled)(h);
-#endif
 	return dp_vm_go(h, (const u8 *)h->prog->code, DP_VM_STACK, 0, 0);
 }
 

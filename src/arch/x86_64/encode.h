@@ -243,6 +243,18 @@ static inline void land_here(struct dp_emit *e, size_t hole)
 	fill_hole(e, hole, e->len);
 }
 
+enum near_op { NEAR_CALL = 0xe8, NEAR_JUMP };
+
+/* Within 2 GiB; what is farther off overflows. */
+static inline void go_near(struct dp_emit *e, enum near_op op, u64 address)
+{
+	s64 distance = (s64)(address - (dp_emit_here(e) + 5));
+
+	e->overflow |= distance != (s32)distance;
+	dp_emit_u8(e, op);
+	dp_emit_u32(e, (u32)distance);
+}
+
 static inline void call_at(struct dp_emit *e, u64 address)
 {
 	move_address(e, AX, address);

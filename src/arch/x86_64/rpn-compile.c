@@ -38,6 +38,8 @@ static void enter(struct compiler *c)
 	u8 regs[6];
 	u32 n = saved_regs(c, regs);
 
+	if (c->in->sealed)
+		dp_emit_bytes(e, "\xf3\x0f\x1e\xfa", 4); /* endbr64 */
 	for (u32 i = 0; i < n; i++)
 		push(e, regs[i]);
 	op_imm(e, true, ALU_SUB, SP, frame_size(n));
@@ -101,7 +103,10 @@ static void emit_ends(struct compiler *c)
 		at[result] = c->e->len;
 		move_imm32(c->e, AX, result);
 		leave_frame(c);
-		dp_emit_u8(c->e, 0xc3); /* ret */
+		if (c->in->near && c->in->leave)
+			go_near(c->e, NEAR_JUMP, c->in->leave);
+		else
+			dp_emit_u8(c->e, 0xc3); /* ret */
 	}
 	for (u32 i = 0; i < c->nfixups; i++) {
 		const struct fixup *f = &c->fixups[i];
@@ -129,8 +134,12 @@ static size_t emit_way(struct compiler *c)
 		op_regs(e, false, ALU_SUB, CX, LEFT);
 	move(e, DI, HIT);
 	leave_frame(c);
-	move_address(e, AX, c->in->services[DP_SERVICE_dp_vm_go]);
-	dp_emit_bytes(e, "\xff\xe0", 2); /* jmp *%rax */
+	if (c->in->near) {
+		go_near(e, NEAR_JUMP, c->in->services[DP_SERVICE_dp_vm_go]);
+	} else {
+		move_address(e, AX, c->in->services[DP_SERVICE_dp_vm_go]);
+		dp_emit_bytes(e, "\xff\xe0", 2); /* jmp *%rax */
+	}
 	return start;
 }
 

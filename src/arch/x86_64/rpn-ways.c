@@ -48,10 +48,18 @@ void dp_way_leave(struct compiler *c)
 	c->ended = true;
 }
 
+void dp_way_call_bare(struct compiler *c, enum dp_service s)
+{
+	if (c->in->near)
+		go_near(c->e, NEAR_CALL, c->in->services[s]);
+	else
+		call_at(c->e, c->in->services[s]);
+}
+
 void dp_way_call(struct compiler *c, enum dp_service s)
 {
 	move(c->e, DI, HIT);
-	call_at(c->e, c->in->services[s]);
+	dp_way_call_bare(c, s);
 }
 
 void dp_way_finish(struct compiler *c, u8 cc, enum dp_run_result result)

@@ -243,6 +243,11 @@ SYM_FUNC_START(dp_k_tracepoint)
 	RET
 SYM_FUNC_END(dp_k_tracepoint)
 
+/* Machine code made by the module goes here to return: this kernel may want a detour for it. */
+SYM_FUNC_START(dp_k_ret)
+	RET
+SYM_FUNC_END(dp_k_ret)
+
 /* rdi: registers, rsi: function, rdx: where to keep the stack pointer. With its own copy of 64 bytes of arguments. */
 .macro return_to_hit
 	pop	%r15
