@@ -146,6 +146,12 @@ static __always_inline bool dp_k_put(const struct dp_k_prog *p, struct dp_hit *h
 	return true;
 }
 
+/* There is more to be done than to log and to count. */
+static __always_inline bool dp_k_is_unusual(const struct dp_k_prog *p, const struct dp_hit *h)
+{
+	return h->faults | h->exceptions || (p->rt.ex_mask && (h->vm->rpn.trace_len || h->rec_flags & DP_REC_EXIT));
+}
+
 /* Runs it, logs, counts. w: NULL, or what its records wait in. */
 static __always_inline void dp_k_run_waiting(const struct dp_k_prog *p, struct pt_regs *regs, u64 ret_addr,
 					     struct dp_k_waiting *w)
@@ -172,7 +178,7 @@ static __always_inline void dp_k_run_waiting(const struct dp_k_prog *p, struct p
 	} else {
 		counts->v[r == DP_RUN_PASSED ? DP_COUNT_PASSED : DP_COUNT_FILTERED]++;
 	}
-	if (unlikely(h.faults | h.exceptions | p->rt.ex_mask))
+	if (unlikely(dp_k_is_unusual(p, &h)))
 		dp_k_unusual(p, &h, counts, cpu, r == DP_RUN_PASSED, w);
 }
 

@@ -36,6 +36,8 @@ static int mark(struct dp_flow *f)
 				f->places[to].is_leader = 1;
 			f->places[at + op.len].is_leader = 1;
 		}
+		if (op.opcode == DP_OP_RESTORE_TSP)
+			f->places[at + op.len].is_leader = 1;
 	}
 	return 0;
 }
@@ -95,6 +97,10 @@ static void follow(struct dp_flow *f, u32 at)
 
 	decode(f, at, &op);
 	rule = op.info->rule;
+	if (op.opcode == DP_OP_RESTORE_TSP && f->known(&op)) {
+		reach(f, at + op.len, 0, true);
+		return;
+	}
 	if (!f->known(&op) || !moves(f, &op, &by) || op.opcode == DP_OP_RET)
 		return;
 	top += by;

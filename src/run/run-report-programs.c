@@ -127,7 +127,7 @@ static void gather(const struct dp_report *r, u32 ntables, u32 program, struct w
 		if (t->program != program)
 			continue;
 		w->at[w->n] = (struct dp_report_source){r->from, t->source};
-		w->v[w->n] = (struct dp_agg_source){t->words, view_of(t, &w->at[w->n])};
+		w->v[w->n] = (struct dp_agg_source){.words = t->words, .view = view_of(t, &w->at[w->n])};
 		w->n++;
 	}
 	w->merged = r->format == DP_FORMAT_TEXT && w->n > 1 && dp_agg_any_merged(w->u);

@@ -21,12 +21,17 @@
 static u64 made, passed, compiled, runs, logged, raised, came_back, size_in, size_out;
 static u8 *writable, *executable; /* the same memory */
 static bool came;
+static bool in_reach; /* of what compiled programs call: half of them call it directly */
 
 /* dp_vm_go() as compiled programs see it: notes that one was left. */
 static enum dp_run_result go(struct dp_hit *h, const u8 *pc, u32 sp, u32 jumps, u32 raise)
 {
 	came = true;
 	return dp_vm_go(h, pc, sp, jumps, raise);
+}
+
+static void leave(void)
+{
 }
 
 static bool compile(struct dp_rpn_jit *jit)
@@ -42,6 +47,9 @@ static bool compile(struct dp_rpn_jit *jit)
 	memcpy(services, functions, sizeof(services));
 	services[DP_SERVICE_dp_vm_go] = (u64)go;
 	jit->services = services;
+	jit->near = in_reach && made & 1;
+	jit->sealed = jit->near;
+	jit->leave = jit->near ? (u64)leave : 0;
 	dp_emit_init(&e, writable, ROOM, (u64)executable);
 	r = dp_rpn_jit_compile(&e, jit);
 	if (r && r != -EOPNOTSUPP)
@@ -173,9 +181,10 @@ int main(int argc, char **argv)
 	if (fd < 0 || ftruncate(fd, ROOM))
 		return 1;
 	writable = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	executable = mmap(NULL, ROOM, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+	executable = mmap((void *)(((u64)leave & -4096ull) + 0x4000000), ROOM, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
 	if (writable == MAP_FAILED || executable == MAP_FAILED)
 		return 1;
+	in_reach = (u64)executable - (u64)leave < 0x40000000;
 	good = argc <= 2 || round_of(seed); /* a given seed is tried by itself first */
 	while (good && (!seconds || time(NULL) < end))
 		for (u32 k = 0; k < 500 && good; k++)
@@ -188,5 +197,6 @@ int main(int argc, char **argv)
 	       (unsigned long long)raised, (unsigned long long)came_back);
 	ok(good, "verified random programs do the same compiled and interpreted");
 	ok(compiled > 1000, "enough of them were compiled");
+	ok(in_reach, "half of them with direct calls");
 	return done();
 }

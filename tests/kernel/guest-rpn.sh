@@ -344,6 +344,45 @@ END
 	say $? "and nothing to remove"
 }
 
+# Machine code and the interpreter do the same, and a program that has gone leaves no code.
+compiled() {
+	has_btf "programs as machine code" || return
+	cat >/tmp/both.dpc <<'END'
+#pragma MODNAME("vmlinux") MODTYPE(kernel)
+#pragma PROBEPOINT_LOCATION("vfs_open") PROBEPOINT_HANDLER("opened")
+long mixed(const char *s, int n) {
+	long h = n;
+	for (int i = 0; i < 8 && s[i]; i++)
+		h = h * 31 + (s[i] ^ i) - (h >> 3);
+	return h < 0 ? -h : h;
+}
+void opened() {
+	if (!comm_is("cat"))
+		abort();
+	log(mixed($path->dentry->d_name.name, 5), mixed($current->comm, -7));
+	log_str($path->dentry->d_name.name);
+	count(names, $path->dentry->d_name.name);
+	hist(lengths, $path->dentry->d_name.len);
+	log(*(long *)8); /* an exception */
+}
+END
+	for how in Y N; do
+		echo $how >/sys/module/dprobes/parameters/compile
+		$dprobes trace -q -o /tmp/events -f /tmp/both.dpc -- cat /proc/version /proc/uptime >/tmp/out 2>/tmp/err
+		sed -n 's/^.*vfs_open: //p' /tmp/events >/tmp/with.$how
+		sed -n '/^  [a-z]* /,$p' /tmp/out >>/tmp/with.$how
+	done
+	echo Y >/sys/module/dprobes/parameters/compile
+	grep -q 'd_name.name="version"' /tmp/with.Y && grep -q '^  hist *lengths' /tmp/with.Y &&
+		cmp /tmp/with.Y /tmp/with.N
+	say $? "a program compiled and interpreted"
+	bytes=/sys/module/dprobes/parameters/compiled_bytes
+	$dprobes -i /tmp/both.dpc >/tmp/out 2>/tmp/err && [ "$(cat $bytes)" -gt 500 ]
+	say $? "its machine code"
+	$dprobes -r -a && [ "$(cat $bytes)" = 0 ]
+	say $? "goes with it"
+}
+
 # Handlers in C: types and parameters by the kernel's BTF, and by that of a module.
 in_c() {
 	has_btf "handlers in C" || return
@@ -754,6 +793,7 @@ END
 	watched # behind it: a debug register keeps its address
 	of_modules
 	in_c
+	compiled
 	by_uprobes
 	by_uprobes_faulting
 	targets

@@ -133,6 +133,32 @@ one_table() {
 	say $? "those with other columns are not"
 }
 
+# What programs at a hit take, compiled and interpreted.
+costs() {
+	without=$(./worlds cost)
+	while read -r name line; do
+		took=
+		for how in Y N; do
+			echo $how >/sys/module/dprobes/parameters/compile
+			$dprobes trace -q -o /dev/null "$line" >/tmp/out 2>/tmp/err &
+			soon '$dprobes list 2>/dev/null | grep -q " jump "'
+			took="$took $(($(./worlds cost) - without))"
+			kill $!
+			wait $!
+		done
+		echo "tap: # figure: kernel, a program with $name: ${took# } instructions, compiled and interpreted"
+		# shellcheck disable=SC2086 # two numbers
+		set -- $took
+		[ "$1" -lt "$2" ]
+		say $? "a program with $name takes less when it is compiled ($1, $2)"
+	done <<'END'
+a_sum p kernel:__x64_sys_getppid n=sum(+112(%di):u64)
+a_histogram p kernel:__x64_sys_getppid hist(+112(%di):u64)
+a_body p kernel:__x64_sys_getppid { int a = 3; if ($pid == 1) a++; if (a == 3) count(n); }
+END
+	echo Y >/sys/module/dprobes/parameters/compile
+}
+
 worlds() {
 	own_libraries
 	$dprobes kernel load dprobes.ko
@@ -145,6 +171,7 @@ worlds() {
 	of_one_process
 	of_a_command
 	kill $target
+	costs
 	$dprobes kernel unload
 	say $? "it unloads"
 }

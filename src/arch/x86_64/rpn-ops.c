@@ -377,6 +377,19 @@ static void o_save_tsp(struct compiler *c, const struct dp_op_view *op, u32 arg)
 	dp_val_push(c, r);
 }
 
+/* Where the top is now no block knows ahead. */
+static void o_restore_tsp(struct compiler *c, const struct dp_op_view *op, u32 arg)
+{
+	u8 r = dp_val_load(c, 0);
+
+	dp_val_sync(c);
+	op_reg(c->e, false, 0x89, r, TOP);
+	dp_val_forget_all(c);
+	c->any_top = true;
+	c->top = 0;
+	c->cur = 0;
+}
+
 /* ---- registers ---- */
 
 static void push_register(struct compiler *c, const struct dp_op_view *op)
@@ -609,7 +622,7 @@ static const struct o_row rows[] = {
     {DP_OP_ABORT, o_abort, 0},       {DP_OP_EXIT, o_exit, 0},         {DP_OP_DIV, o_divide, 0},
     {DP_OP_IDIV, o_divide, 1},       {DP_OP_XCHG, o_xchg, 0},         {DP_OP_DUP, o_dup, 0},
     {DP_OP_ROS, o_ros, 0},           {DP_OP_SAVE_SBP, o_save_sbp, 0}, {DP_OP_RESTORE_SBP, o_restore_sbp, 0},
-    {DP_OP_SAVE_TSP, o_save_tsp, 0}, {DP_OP_BITS, o_bits, 0},
+    {DP_OP_SAVE_TSP, o_save_tsp, 0}, {DP_OP_RESTORE_TSP, o_restore_tsp, 0}, {DP_OP_BITS, o_bits, 0},
 };
 
 static const struct o_row *find(const struct o_row *v, u32 n, u32 opcode)

@@ -277,12 +277,7 @@ static u32 put_program(struct recording_sink *w, const struct dp_rpn_unit *u)
 		return p.index;
 	at = open_block(w, DP_RECORDING_PROGRAM, 0);
 	dp_line_bytes(w->s.line, (const char *)&p, sizeof(p));
-	for (u32 i = 0; i < u->naggregates; i++) {
-		struct dp_rpn_aggregate a = u->aggregates[i];
-
-		a.shared = 0; /* a recording has each program's own */
-		dp_line_bytes(w->s.line, (const char *)&a, sizeof(a));
-	}
+	dp_line_bytes(w->s.line, (const char *)u->aggregates, u->naggregates * sizeof(*u->aggregates));
 	put_long_text(w->s.line, u->name);
 	put_long_text(w->s.line, described);
 	close_block(w, at);
