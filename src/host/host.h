@@ -92,8 +92,6 @@ enum dp_module_kind { DP_MODULE_USER, DP_MODULE_KERNEL, DP_MODULE_KMOD };
  */
 struct dp_host_ops {
 	const char *name;
-	/* Rings are a file of memory, which can be found by its inode when their owner was killed. */
-	bool has_rings_file;
 	/*
 	 * Programs for files of users are set for all processes at once: places are files and offsets, not addresses.
 	 */
@@ -128,6 +126,8 @@ struct dp_host_ops {
 	volatile u64 *(*words)(void *session);
 	u64 (*words_at)(void *session); /* or NULL: where the process has them */
 	const struct dp_ring_map *(*rings)(void *session);
+	/* or NULL: of the file of memory that they are, by which they are found when their owner was killed. */
+	u64 (*rings_inode)(void *session);
 	bool (*alive)(void *session);        /* or NULL: always */
 	void (*tend)(void *session);         /* now and then */
 	void (*tend_soon)(void *session);    /* or NULL; several times a second: what does not wait for tend() */

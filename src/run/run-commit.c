@@ -11,7 +11,7 @@
 void dp_trace_journal_open(struct dp_trace *t)
 {
 	/* The kernel's rings end with their owner. */
-	if (dp_output_is_file(&t->out) && t->out.fd != STDOUT_FILENO && !(t->n && !t->v[0]->tracee.ops->has_rings_file))
+	if (dp_output_is_file(&t->out) && t->out.fd != STDOUT_FILENO && !(t->n && !t->v[0]->tracee.ops->rings_inode))
 		t->journal = dp_journal_open(t->out.name, t->chunks && t->chunks->in_memory);
 	t->described = ~0u;
 }

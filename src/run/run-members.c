@@ -13,16 +13,7 @@
 
 u64 dp_tracee_rings_inode(const struct dp_tracee *t)
 {
-	struct dp_maps maps;
-	const struct dp_map *m;
-	u64 inode = 0;
-
-	if (t->ops->has_rings_file && !dp_maps_read(&maps, getpid(), NULL)) {
-		m = dp_maps_at(&maps, (u64)dp_tracee_rings(t)->at);
-		inode = m ? m->inode : 0;
-		dp_maps_free(&maps);
-	}
-	return inode;
+	return t->ops->rings_inode ? t->ops->rings_inode(t->session) : 0;
 }
 
 /* ---- come ---- */

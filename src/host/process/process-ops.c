@@ -95,6 +95,11 @@ static const struct dp_ring_map *rings(void *s)
 	return dp_session_rings(s);
 }
 
+static u64 rings_inode(void *s)
+{
+	return dp_session_rings_inode(s);
+}
+
 static bool alive(void *s)
 {
 	return dp_session_alive(s);
@@ -198,7 +203,6 @@ static bool status(void *s, int *status)
 
 const struct dp_host_ops dp_process_ops = {
     .name = "process",
-    .has_rings_file = true,
     .add = add,
     .add_spec = add_spec,
     .set_words = set_words,
@@ -217,6 +221,7 @@ const struct dp_host_ops dp_process_ops = {
     .words = words,
     .words_at = words_at,
     .rings = rings,
+    .rings_inode = rings_inode,
     .alive = alive,
     .tend = tend,
     .tend_soon = tend_soon,

@@ -196,6 +196,7 @@ void dp_session_free(struct dp_session *s); /* removes first when still armed */
 u32 dp_session_nprobes(const struct dp_session *s);
 void dp_session_probe(const struct dp_session *s, u32 i, struct dp_probe_info *out);
 const struct dp_ring_map *dp_session_rings(const struct dp_session *s); /* after arm; the session made the layout */
+u64 dp_session_rings_inode(const struct dp_session *s);
 struct dp_process *dp_session_process(struct dp_session *s);
 pid_t dp_session_pid(const struct dp_session *s);
 bool dp_session_alive(struct dp_session *s);                     /* the target (or, spawned, its exit status waits) */

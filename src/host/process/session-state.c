@@ -121,6 +121,11 @@ const struct dp_ring_map *dp_session_rings(const struct dp_session *s)
 	return &s->rings;
 }
 
+u64 dp_session_rings_inode(const struct dp_session *s)
+{
+	return s->rings_file.inode;
+}
+
 struct dp_process *dp_session_process(struct dp_session *s)
 {
 	return &s->proc;
