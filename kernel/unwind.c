@@ -41,7 +41,8 @@ static void name_landings(void)
 {
 	if (!dp_k_sym.ksym_add || !dp_k_sym.ksym_del)
 		return;
-	landings = (struct bpf_ksym){.start = dp_k_near.landings, .end = dp_k_near.programs, .name = "dp_return_landing"};
+	landings = (struct bpf_ksym){
+	    .start = dp_k_near.landings, .end = dp_k_near.programs, .name = "dp_return_landing"};
 	INIT_LIST_HEAD(&landings.lnode);
 	dp_k_sym.ksym_add(&landings);
 }

@@ -3,9 +3,9 @@
 #ifndef DP_KERNEL_LIMITS_H
 #define DP_KERNEL_LIMITS_H
 
-#define DP_K_LANDINGS 32768         /* most calls under way with a probed return */
-#define DP_K_LANDING_SIZE 16        /* bytes of each */
-#define DP_K_POOL (6 * 1024 * 1024) /* bytes for slots: about 100 for a probed address */
+#define DP_K_LANDINGS 32768             /* most calls under way with a probed return */
+#define DP_K_LANDING_SIZE 16            /* bytes of each */
+#define DP_K_POOL (6 * 1024 * 1024)     /* bytes for slots: about 100 for a probed address */
 #define DP_K_PROGRAMS (2 * 1024 * 1024) /* bytes for programs as machine code: about 8 for each of bytecode */
 
 /* Offsets that the entries use; k-hit.c and k-returns.c check them. */

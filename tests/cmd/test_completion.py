@@ -124,7 +124,7 @@ def events():
     p = start_shop()
     shop = p.args[0]
     trace = "dprobes trace -p %d " % p.pid
-    assert words(trace + "'") == {"p ", "r ", "u ", "s ", "w "}
+    assert words(trace + "'") == {"p ", "r ", "u ", "s ", "t ", "w "}
     assert words(trace + "'p add_") == {"p add_order"} == words(trace + '"p add_', "bash")
     # What the shell would expand or run is not offered to it.
     assert words(trace + "'p odd") == {"p odd$name"} and not words(trace + '"p odd')

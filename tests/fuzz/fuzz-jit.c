@@ -181,7 +181,8 @@ int main(int argc, char **argv)
 	if (fd < 0 || ftruncate(fd, ROOM))
 		return 1;
 	writable = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	executable = mmap((void *)(((u64)leave & -4096ull) + 0x4000000), ROOM, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+	executable = mmap((void *)(((u64)leave & -4096ull) + 0x4000000), ROOM, PROT_READ | PROT_EXEC, MAP_SHARED, fd,
+			  0);
 	if (writable == MAP_FAILED || executable == MAP_FAILED)
 		return 1;
 	in_reach = (u64)executable - (u64)leave < 0x40000000;

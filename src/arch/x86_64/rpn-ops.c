@@ -618,11 +618,14 @@ static const o_compiler by_operation[DP_NDOES] = {
 };
 
 static const struct o_row rows[] = {
-    {DP_OP_NOP, o_nop, 0},           {DP_OP_JMP, o_jump, 0},          {DP_OP_LOOP, o_loop, 0},
-    {DP_OP_ABORT, o_abort, 0},       {DP_OP_EXIT, o_exit, 0},         {DP_OP_DIV, o_divide, 0},
-    {DP_OP_IDIV, o_divide, 1},       {DP_OP_XCHG, o_xchg, 0},         {DP_OP_DUP, o_dup, 0},
-    {DP_OP_ROS, o_ros, 0},           {DP_OP_SAVE_SBP, o_save_sbp, 0}, {DP_OP_RESTORE_SBP, o_restore_sbp, 0},
-    {DP_OP_SAVE_TSP, o_save_tsp, 0}, {DP_OP_RESTORE_TSP, o_restore_tsp, 0}, {DP_OP_BITS, o_bits, 0},
+    {DP_OP_NOP, o_nop, 0},           {DP_OP_JMP, o_jump, 0},
+    {DP_OP_LOOP, o_loop, 0},         {DP_OP_ABORT, o_abort, 0},
+    {DP_OP_EXIT, o_exit, 0},         {DP_OP_DIV, o_divide, 0},
+    {DP_OP_IDIV, o_divide, 1},       {DP_OP_XCHG, o_xchg, 0},
+    {DP_OP_DUP, o_dup, 0},           {DP_OP_ROS, o_ros, 0},
+    {DP_OP_SAVE_SBP, o_save_sbp, 0}, {DP_OP_RESTORE_SBP, o_restore_sbp, 0},
+    {DP_OP_SAVE_TSP, o_save_tsp, 0}, {DP_OP_RESTORE_TSP, o_restore_tsp, 0},
+    {DP_OP_BITS, o_bits, 0},
 };
 
 static const struct o_row *find(const struct o_row *v, u32 n, u32 opcode)
