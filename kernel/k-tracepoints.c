@@ -4,6 +4,7 @@
  * through two of them. A tracepoint calls what is registered with it; the programs are those of every probe. A probe of
  * a module's tracepoint comes and goes with the module.
  */
+#include <linux/nospec.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/tracepoint.h>
@@ -47,9 +48,12 @@ static HIT void run_calls(const struct dp_k_calls *calls, struct pt_regs *regs, 
 {
 	if (in_ia32_syscall()) /* numbers of its own */
 		return;
-	if (number < DP_K_CALLS)
-		for (struct dp_k_session_probe *p = calls->first[is_return][number]; p; p = p->next_call)
+	if (number < DP_K_CALLS) {
+		u32 at = array_index_nospec(number, DP_K_CALLS); /* the process has chosen it */
+
+		for (struct dp_k_session_probe *p = calls->first[is_return][at]; p; p = p->next_call)
 			run(p, regs);
+	}
 	for (struct dp_k_session_probe *p = calls->first[is_return][DP_K_CALLS]; p; p = p->next_call)
 		run(p, regs);
 }
