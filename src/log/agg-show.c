@@ -194,7 +194,7 @@ static void show_one(void *arg, const struct dp_agg_table *t)
 
 	dp_line_reset(&s->line);
 	dp_agg_put(s->format, t, &s->line);
-	if (!s->line.broken)
+	if (!s->line.broken && s->line.n)
 		fwrite(s->line.text, 1, s->line.n, s->out);
 }
 
