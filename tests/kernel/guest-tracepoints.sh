@@ -2,7 +2,7 @@
 # Tracepoints of the kernel and of a module, and system calls of all processes; read by guest.sh.
 
 # $1 seconds of a trace of the other words.
-traced() {
+traced_by() {
 	seconds=$1
 	shift
 	$dprobes trace -o /tmp/out --duration "$seconds" "$@" >/tmp/tables 2>/tmp/err
@@ -10,7 +10,7 @@ traced() {
 
 # $1: what the command must say when it refuses the line $2.
 refuses() {
-	traced 0.2 "$2"
+	traced_by 0.2 "$2"
 	[ $? != 0 ] && grep -q "$1" /tmp/err
 	say $? "refused: $2: $(grep -m 1 -o 'E-[A-Z-]*' /tmp/err)"
 }
@@ -22,7 +22,7 @@ counted() {
 }
 
 by_names() {
-	traced 0.4 't sched:sched_switch p=$prev_comm n=$next->comm from=$prev_pid to=$next_pid s=$prev_state' \
+	traced_by 0.4 't sched:sched_switch p=$prev_comm n=$next->comm from=$prev_pid to=$next_pid s=$prev_state' \
 		's openat $path $ret if $ret < 0' 's getppid'
 	say $? "a tracepoint and system calls in one trace"
 	grep -q ': sched:sched_switch: @sched_switch+0 p="[^"]*" n="[^"]*" from=[0-9]* to=[0-9]* s=[0-9]*$' /tmp/out
@@ -34,12 +34,12 @@ by_names() {
 	say $? "system calls with their arguments, by a condition"
 	counted "sched:sched_switch openat"
 	say $? "one summary counts them"
-	traced 0.3 't sched_switch count by $prev_comm if $prev_pid != 0' 's openat count by $path, $error' \
+	traced_by 0.3 't sched_switch count by $prev_comm if $prev_pid != 0' 's openat count by $path, $error' \
 		's read hist($duration)' 't sched:sched_wak* wakes=count'
 	grep -q '^    cat ' /tmp/tables && grep -q '^    /nonexistent, ENOENT' /tmp/tables &&
 		grep -q '^  hist  *read_duration' /tmp/tables && grep -q '^  count wakes' /tmp/tables
 	say $? "tables of what arguments have, and of the time of calls"
-	traced 0.3 -p $worker 's kernel:clone' 't sched:sched_process_fork $child_pid'
+	traced_by 0.3 -p $worker 's kernel:clone' 't sched:sched_process_fork $child_pid'
 	grep -q 'sched:sched_process_fork: @sched_process_fork+0 child_pid=[1-9]' /tmp/out &&
 		grep -q ': clone: .* ret=[1-9]' /tmp/out && ! grep -v '^#' /tmp/out | grep -v -q -- "-$worker "
 	say $? "of one process alone"
@@ -75,7 +75,7 @@ of_a_module() {
 	rmmod dptraced
 }
 
-listed() {
+listed_tracepoints() {
 	$dprobes funcs 't sched:sched_sw*' >/tmp/list
 	grep -q '^sched:sched_switch  .* \$prev (struct task_struct \*) \$next (struct task_struct \*)' /tmp/list
 	say $? "they are listed with their arguments"
@@ -97,7 +97,7 @@ tracepoints() {
 	by_names
 	changes_calls
 	of_a_module
-	listed
+	listed_tracepoints
 	$dprobes trace -q -o /tmp/out 't sched:sched_w* count' 's openat' >/dev/null 2>&1 &
 	tracer=$!
 	soon '$dprobes list 2>/dev/null | grep -q "sched_wakeup .*tpoint"'

@@ -305,11 +305,20 @@ def boots_of(flavour, groups):
             for group, limit, env in sorted(GROUPS, key=lambda g: -g[1]) if group in groups]
 
 
+def look_at_names():
+    """All of the guest's scripts are read by one shell: a function must not take the place of another."""
+    names = [name for path in glob.glob(os.path.join(HERE, "guest*.sh")) if not path.endswith("guest-machine.sh")
+             for name in re.findall(r"^(\w+)\(\)", open(path).read(), re.M)]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    report(not twice, "each function of the guest's scripts has a name of its own", twice)
+
+
 def main():
     missing = [p for p in ("qemu-system-x86_64", "busybox", "cpio") if not shutil.which(p)]
     only = os.environ.get("DP_ONLY", "")
     if not only:
         look_at_days()
+        look_at_names()
     if missing:
         skip("all kernels", "%s is not installed" % missing[0])
     with ThreadPoolExecutor(min(2 * os.cpu_count(), 4)) as pool:
