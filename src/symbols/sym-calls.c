@@ -64,6 +64,7 @@ static void scan_callers(struct dp_module *m, u64 lo, const u8 *p, u64 size, u64
 			add_if_code(m,
 				    (struct dp_call_site){.addr = lo + i,
 							  .len = DP_JUMP_LEN,
+							  .makes = -1,
 							  .number = -1,
 							  .fits = true,
 							  .is_function_call = true},
@@ -75,7 +76,8 @@ static void scan(struct dp_module *m, u64 lo, u64 size, struct calls *calls)
 	const u8 *p = dp_mod_at(m, lo, size, NULL);
 
 	for (u64 i = 0; p && i + DP_SYSCALL_LEN <= size && !calls->is_full; i++) {
-		struct dp_call_site call = {.addr = lo + i, .len = DP_SYSCALL_LEN, .number = -1, .fits = true};
+		struct dp_call_site call = {
+		    .addr = lo + i, .len = DP_SYSCALL_LEN, .makes = -1, .number = -1, .fits = true};
 		u64 begin;
 
 		if (!dp_code_is_syscall(p + i) || dp_code_is_sigreturn(p, i))
@@ -175,8 +177,10 @@ static void note_number(const struct dp_text_call *found, void *arg)
 	struct dp_call_site key = {.addr = found->addr};
 	struct dp_call_site *call = bsearch(&key, calls->v, calls->n, sizeof(key), by_addr);
 
-	if (call && !found->joined && found->number >= 0 && found->number <= INT32_MAX)
-		call->number = (s32)found->number;
+	if (!call || found->number < 0 || found->number > INT32_MAX)
+		return;
+	call->makes = (s32)found->number;
+	call->number = found->joined ? -1 : call->makes;
 }
 
 void dp_module_each_syscall(struct dp_module *m, dp_each_call *each, void *arg)

@@ -129,7 +129,8 @@ int dp_exits_returns(u64 *exits, const u64 *to, int n);
 struct dp_call_site {
 	u64 addr;              /* link-time */
 	u32 len;               /* the system has been called behind so many bytes */
-	s32 number;            /* of the call that it makes whenever it is executed, -1: that is not known */
+	s32 makes;             /* number of the call that it makes whenever it is executed, -1: that is not known */
+	s32 number;            /* the same, but -1 where control also arrives behind it without a call */
 	bool fits;             /* a jump fits there and behind it, as a probe of the call needs */
 	bool is_function_call; /* the number and the arguments are those of a function (DP_CANCEL_NUMBER) */
 };

@@ -12,7 +12,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE = os.path.join(HERE, "..", "..", "doc", "coming-from.md")
 LIVE = ("trace", "record", "graph", "watch")
 QUIET = re.compile("openat|open64|readline|execve|qty < 0|-f FILE")  # nothing of the kind happens, or no summary
-
 OF_KERNEL = re.compile(r" 't ")  # tests/kernel/guest-tracepoints.sh has these: not every kernel has tracepoints
 
 

@@ -82,7 +82,7 @@ static bool guard_call(void *arg, const struct dp_call_site *site)
 {
 	struct sites *w = arg;
 
-	if ((site->number >= 0 && !dp_stretch_watches((u32)site->number)) || site->is_function_call ||
+	if ((site->makes >= 0 && !dp_stretch_watches((u32)site->makes)) || site->is_function_call ||
 	    dp_module_is_cancel_point(w->im->mod, site->addr))
 		return false;
 	w->all &= site->fits;
