@@ -409,7 +409,7 @@ def go_values():
     ours = {words(a["call"], [a[name] for name in shown[a["call"]]]) for a in events
             if a.get("call") in shown and not re.search("/(proc|sys)/", str(a.get("path")))}
     assert {w for w in ours if w[0] == "openat"} == {w for w in theirs if w[0] == "openat"}, ours ^ theirs
-    assert len(ours & theirs) >= 20, (ours, theirs)
+    assert len(ours) >= 22 and theirs <= ours, (ours, theirs)  # strace shows some calls of threads in two parts
     got = [a for a in events if a.get("call") in ("mmap", "rt_sigaction", "exit_group")]
     assert {"addr", "length", "prot", "flags", "fd", "offset"} < set(got[0]), got[0]
     assert got[-1] == {"call": "exit_group", "status": 0}, got[-1]
