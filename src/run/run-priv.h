@@ -56,6 +56,7 @@ struct run_module {
 	struct dp_counts *done;             /* for each probe: counts in processes that are gone, */
 	struct run_how *how;                /* and how its hits came about where it was armed last; */
 	struct dp_governed *governed;       /* what its budget has done there */
+	u32 taken_out;                      /* of its probes, when its words were shown last */
 	u64 losses;                         /* dp_agg_losses() of processes that are not remembered any more */
 	u64 thread_losses;                  /* the same of dp_agg_thread_losses() */
 	struct dp_error last;               /* why a process was left out, */

@@ -435,51 +435,56 @@ static void show_module(const struct dp_run *run, const struct dp_rpn_unit *u, v
 		show_locals(u, v, rq, out);
 }
 
+/* Once for all processes: it takes a look at each of them. */
+static void note_taken_out(const struct dp_run *run)
+{
+	for (struct run_module *m = run->modules; m; m = m->next)
+		m->taken_out = dp_run_count_taken_out(run, m);
+}
+
 /* Words of a process that is there, or of one that has ended; both with what is known of its addresses. */
-static struct dp_agg_view view_of_target(const struct dp_run *run, const struct run_module *m, struct run_target *t)
+static struct dp_agg_view view_of_target(const struct run_module *m, struct run_target *t)
 {
 	return (struct dp_agg_view){.pid = t->pid,
 				    .symbolize = dp_run_symbol_of,
 				    .arg = t,
 				    .code_file = dp_run_file_of,
-				    .taken_out = dp_run_count_taken_out(run, m)};
+				    .taken_out = m->taken_out};
 }
 
-static struct dp_agg_view view_of_ended(const struct dp_run *run, const struct run_module *m, struct run_ended *e,
-					bool ended)
+static struct dp_agg_view view_of_ended(const struct run_module *m, struct run_ended *e, bool ended)
 {
 	return (struct dp_agg_view){.pid = e->pid,
 				    .ended = ended,
 				    .symbolize = dp_run_name_of_ended,
 				    .arg = e,
 				    .code_file = dp_run_file_of_ended,
-				    .taken_out = dp_run_count_taken_out(run, m)};
+				    .taken_out = m->taken_out};
 }
 
-static void each_of_target(const struct dp_run *run, struct run_target *t, const char *name, dp_run_words_fn *fn,
-			   void *arg)
+static void each_of_target(struct run_target *t, const char *name, dp_run_words_fn *fn, void *arg)
 {
 	volatile u64 *words = t->session ? dp_tracee_words(t->session) : NULL;
 
 	for (struct run_kept *k = t->kept; k; k = k->next) /* of libraries that are unloaded at the moment */
 		if ((!*name || !strcmp(k->m->unit.name, name)) && k->locals && k->generation == k->m->generation) {
-			const struct dp_agg_view view = view_of_ended(run, k->m, k->locals, false);
+			const struct dp_agg_view view = view_of_ended(k->m, k->locals, false);
 
 			fn(arg, &k->m->unit, k->locals->words, &view);
 		}
 	for (u32 i = 0; words && i < t->nranges; i++) {
 		const struct dp_rpn_unit *u = &t->ranges[i].m->unit;
-		const struct dp_agg_view view = view_of_target(run, t->ranges[i].m, t);
+		const struct dp_agg_view view = view_of_target(t->ranges[i].m, t);
 
 		if (!t->ranges[i].left_out && (!*name || !strcmp(u->name, name)) && u->nlocals)
 			fn(arg, u, words + t->ranges[i].locals, &view);
 	}
 }
 
-static void each_of_ended(const struct dp_run *run, struct run_module *m, dp_run_words_fn *fn, void *arg)
+static void each_of_ended(struct run_module *m, dp_run_words_fn *fn, void *arg)
 {
 	for (struct run_ended *e = m->ended; e; e = e->next) {
-		const struct dp_agg_view view = view_of_ended(run, m, e, true);
+		const struct dp_agg_view view = view_of_ended(m, e, true);
 
 		fn(arg, &m->unit, e->words, &view);
 	}
@@ -487,10 +492,11 @@ static void each_of_ended(const struct dp_run *run, struct run_module *m, dp_run
 
 void dp_run_each_words(const struct dp_run *run, dp_run_words_fn *fn, void *arg)
 {
+	note_taken_out(run);
 	for (struct run_target *t = run->targets; t; t = t->next)
-		each_of_target(run, t, "", fn, arg);
+		each_of_target(t, "", fn, arg);
 	for (struct run_module *m = run->modules; m; m = m->next)
-		each_of_ended(run, m, fn, arg);
+		each_of_ended(m, fn, arg);
 }
 
 static void show_merged(const struct dp_run *run, const struct run_module *m, const struct dp_run_request *rq,
@@ -528,6 +534,7 @@ int dp_run_vars(struct dp_run *run, const struct dp_run_request *rq, const char 
 
 	if (*name && !dp_run_module_find(run, name))
 		return dp_fail(err, E_RPN_NOTIN, "%.150s", name);
+	note_taken_out(run);
 	if ((global || !local) && !(rq->flags & DP_RUN_AGGREGATES) && dp_run_format(rq->flags) == DP_FORMAT_TEXT) {
 		show_globals(run->globals, nglobals(run, false), "all processes", rq, out);
 		for (struct run_target *t = run->targets; t; t = t->next)
@@ -536,13 +543,13 @@ int dp_run_vars(struct dp_run *run, const struct dp_run_request *rq, const char 
 	}
 	for (struct run_target *t = run->targets; t; t = t->next)
 		if (local || !global)
-			each_of_target(run, t, name, show, &s);
+			each_of_target(t, name, show, &s);
 	for (struct run_module *m = run->modules; m; m = m->next) {
 		if ((*name && strcmp(m->unit.name, name)) || rq->flags & DP_RUN_GLOBAL)
 			continue;
 		if (rq->flags & DP_RUN_RESET)
 			dp_run_forget_ended(m);
-		each_of_ended(run, m, show, &s);
+		each_of_ended(m, show, &s);
 		show_merged(run, m, rq, out);
 	}
 	return 0;
