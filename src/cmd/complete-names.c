@@ -250,15 +250,11 @@ static void put_tracepoints(struct candidates *c)
 {
 	struct dp_tracepoints all;
 	struct dp_error ignored;
-	char name[200];
+	char text[DP_TRACEPOINT_TEXT];
 
 	dp_tracepoints_read(&all, &ignored);
-	for (u32 i = 0; i < all.n; i++) {
-		const struct dp_tracepoint *t = &all.v[i];
-
-		snprintf(name, sizeof(name), "%s%s%s", t->system, t->system[0] ? ":" : "", t->name);
-		dp_complete_put(c, name, NULL);
-	}
+	for (u32 i = 0; i < all.n; i++)
+		dp_complete_put(c, dp_tracepoint_text(&all.v[i], text), NULL);
 	dp_tracepoints_free(&all);
 }
 

@@ -17,15 +17,6 @@ struct listing {
 	u64 n;
 };
 
-/* system:name, or the name alone where the tracepoint is no event. */
-static const char *split(const char *place, char *system, size_t size)
-{
-	const char *colon = strchr(place, ':');
-
-	snprintf(system, size, "%.*s", colon ? (int)(colon - place) : 0, place);
-	return colon ? colon + 1 : place;
-}
-
 static void end_row(struct listing *l)
 {
 	if (!l->is_open)
@@ -45,7 +36,7 @@ static void begin_row(void *arg, const char *place, const char *file, u32 line)
 {
 	struct listing *l = arg;
 	char system[64];
-	const char *name = split(place, system, sizeof(system));
+	const char *name = dp_tracepoint_split(place, system, sizeof(system));
 
 	end_row(l);
 	l->is_open = true;
@@ -133,7 +124,7 @@ int dp_cmd_funcs_tracepoints(const char *text, bool json)
 	struct dp_error err = {.column = -1};
 	char system[64];
 
-	l.name = split(*text ? text : "*", system, sizeof(system));
+	l.name = dp_tracepoint_split(*text ? text : "*", system, sizeof(system));
 	l.system = system;
 	if (list_all(&l, &err)) {
 		dp_ui_error(&err, NULL);

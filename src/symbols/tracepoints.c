@@ -99,6 +99,20 @@ void dp_tracepoints_free(struct dp_tracepoints *t)
 	*t = (struct dp_tracepoints){.v = NULL};
 }
 
+const char *dp_tracepoint_text(const struct dp_tracepoint *t, char buf[DP_TRACEPOINT_TEXT])
+{
+	snprintf(buf, DP_TRACEPOINT_TEXT, "%s%s%s", t->system, t->system[0] ? ":" : "", t->name);
+	return buf;
+}
+
+const char *dp_tracepoint_split(const char *text, char *system, size_t size)
+{
+	const char *colon = strchr(text, ':');
+
+	snprintf(system, size, "%.*s", colon ? (int)(colon - text) : 0, text);
+	return colon ? colon + 1 : text;
+}
+
 bool dp_tracepoint_matches(const struct dp_tracepoint *t, const char *system, const char *name)
 {
 	return !fnmatch(name, t->name, 0) && (!*system || !fnmatch(system, t->system, 0));
@@ -106,15 +120,12 @@ bool dp_tracepoint_matches(const struct dp_tracepoint *t, const char *system, co
 
 int dp_tracepoints_none(const struct dp_tracepoints *t, const char *system, const char *name, struct dp_error *err)
 {
-	char wanted[200], known[200];
+	char wanted[200], known[DP_TRACEPOINT_TEXT];
 	struct dp_near near = {.n = 0};
 
 	snprintf(wanted, sizeof(wanted), "%.64s%s%.120s", system, *system ? ":" : "", name);
 	for (u32 i = 0; i < t->n; i++) {
-		const struct dp_tracepoint *v = &t->v[i];
-
-		snprintf(known, sizeof(known), "%s%s%s", *system ? v->system : "", *system ? ":" : "", v->name);
-		dp_near_try(&near, wanted, known);
+		dp_near_try(&near, wanted, *system ? dp_tracepoint_text(&t->v[i], known) : t->v[i].name);
 	}
 	dp_fail(err, E_TRACEPOINT_NONE, "%s", wanted);
 	if (!near.n && !strncmp(name, "sys_enter_", 10))

@@ -23,6 +23,12 @@ struct dp_tracepoints {
 int dp_tracepoints_read(struct dp_tracepoints *t, struct dp_error *err);
 void dp_tracepoints_free(struct dp_tracepoints *t);
 
+/* "SYSTEM:NAME", or the name alone of one that is no event. Returns buf. */
+#define DP_TRACEPOINT_TEXT 200
+const char *dp_tracepoint_text(const struct dp_tracepoint *t, char buf[DP_TRACEPOINT_TEXT]);
+/* The name in such a text, or in such a pattern; its system goes to `system`, cut to that size; "": it has none. */
+const char *dp_tracepoint_split(const char *text, char *system, size_t size);
+
 /* Patterns of the shell; system "": any. */
 bool dp_tracepoint_matches(const struct dp_tracepoint *t, const char *system, const char *name);
 

@@ -97,8 +97,7 @@ void dp_cc_unit_show_vars(struct unit *u)
 
 	if (!c->mod) {
 		if (c->target.tracepoint)
-			dp_format(place, sizeof(place), "%s%s%s", c->target.tracepoint->system,
-				  c->target.tracepoint->system[0] ? ":" : "", c->target.tracepoint->name);
+			dp_tracepoint_text(c->target.tracepoint, place);
 		else
 			dp_format(place, sizeof(place), "%s+0x%llx", c->target.func, (unsigned long long)addr);
 		show_place(c, place, NULL, 0);

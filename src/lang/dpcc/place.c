@@ -718,8 +718,8 @@ bool dp_cc_unit_is_tracepoint(const struct place_def *d)
 static void tracepoints_place(struct unit *u, const struct place_def *d, const struct tok *where)
 {
 	struct dpcc *c = &u->c;
-	const char *colon = strchr(d->location + 2, ':'), *name = colon ? colon + 1 : d->location + 2,
-		   *system = colon ? dp_cc_text(c, d->location + 2, (size_t)(colon - d->location) - 2) : "";
+	char system[DP_TRACEPOINT_TEXT];
+	const char *name = dp_tracepoint_split(d->location + 2, system, sizeof(system));
 	const char *module = u->modtype == DP_RPN_KMOD ? u->modname : "";
 	struct dp_error err = {0};
 	u32 found = 0;
