@@ -93,7 +93,7 @@ void dp_k_compile(struct dp_k_prog *p, struct dp_k_code *code)
 {
 	size_t room = dp_rpn_jit_room(p->rt.len);
 	struct dp_emit e;
-	u8 *buf = READ_ONCE(wanted) ? dp_alloc(room) : NULL;
+	u8 *buf = p->rt.ex_mask && READ_ONCE(wanted) ? dp_alloc(room) : NULL;
 
 	if (!buf)
 		return;
@@ -116,8 +116,9 @@ bool dp_k_compiles_alike(const struct dp_k_prog *a, const struct dp_k_prog *b)
 
 void dp_k_code_free(struct dp_k_code *code)
 {
+	if (!code->addr)
+		return;
 	mutex_lock(&dp_k_lock);
-	if (code->addr)
-		give(code);
+	give(code);
 	mutex_unlock(&dp_k_lock);
 }

@@ -127,7 +127,7 @@ static void see(struct kfunc *f, const struct dp_insn *in, u64 addr)
 
 	if (dp_insn_target(in, addr, &target))
 		mark(f, target);
-	if (in->cls == DP_INSN_CALL_REL || in->cls == DP_INSN_CALL_IND || in->cls == DP_INSN_FAR)
+	if (dp_insn_is_call(in) || in->cls == DP_INSN_FAR)
 		mark(f, addr + in->len); /* the return arrives there */
 	if (in->rip_relative)
 		mark(f, addr + in->len + (u64)in->disp);

@@ -24,9 +24,7 @@ void dp_code_mark(struct dp_analysis *c, u64 addr)
 	struct dp_code_text *ct = dp_code_at(c, addr);
 
 	if (ct)
-		dp_code_set(ct->targets, addr - ct->t.lo);
-	if (ct && ct->led && !c->between)
-		dp_code_set(ct->led, addr - ct->t.lo);
+		dp_code_arrive(c, ct, addr - ct->t.lo);
 }
 
 bool dp_code_may_run(struct dp_analysis *c, u64 addr)

@@ -59,6 +59,14 @@ static inline bool dp_code_get(const u8 *map, u64 i)
 	return map[i >> 3] >> (i & 7) & 1;
 }
 
+/* Control may arrive at that offset of the range. */
+static inline void dp_code_arrive(const struct dp_analysis *c, struct dp_code_text *ct, u64 off)
+{
+	dp_code_set(ct->targets, off);
+	if (ct->led && !c->between)
+		dp_code_set(ct->led, off);
+}
+
 /* The range that contains addr, or NULL. */
 static inline struct dp_code_text *dp_code_at(const struct dp_analysis *c, u64 addr)
 {

@@ -203,7 +203,7 @@ static int check_rule(struct verifier *v, const struct dp_op_view *insn)
 
 	if (insn->opcode == DP_OP_CALL_KMOD) /* by no host */
 		return bad(v, insn, E_PROG_KERNEL, insn->opcode);
-	if (rule >= DP_RULE_KERNEL && !v->p->in_kernel)
+	if ((rule == DP_RULE_KERNEL || rule == DP_RULE_KERNEL_TV) && !v->p->in_kernel)
 		return bad(v, insn, E_PROG_WORLD, insn->opcode);
 	/* A record of fixed layout, or items behind a head: a program makes one of them. */
 	if (v->p->rpn.ex_mask ? needs_open(rule) || rule == DP_RULE_OPEN || rule == DP_RULE_OPENMASK

@@ -243,10 +243,10 @@ static inline void land_here(struct dp_emit *e, size_t hole)
 	fill_hole(e, hole, e->len);
 }
 
-enum near_op { NEAR_CALL = 0xe8, NEAR_JUMP };
+enum go_op { GO_CALL = 0xe8, GO_JUMP }; /* as direct ones begin */
 
 /* Within 2 GiB; what is farther off overflows. */
-static inline void go_near(struct dp_emit *e, enum near_op op, u64 address)
+static inline void go_near(struct dp_emit *e, enum go_op op, u64 address)
 {
 	s64 distance = (s64)(address - (dp_emit_here(e) + 5));
 
@@ -255,10 +255,11 @@ static inline void go_near(struct dp_emit *e, enum near_op op, u64 address)
 	dp_emit_u32(e, (u32)distance);
 }
 
-static inline void call_at(struct dp_emit *e, u64 address)
+/* Wherever that is; ax is lost. */
+static inline void go_far(struct dp_emit *e, enum go_op op, u64 address)
 {
 	move_address(e, AX, address);
-	dp_emit_bytes(e, "\xff\xd0", 2);
+	dp_emit_bytes(e, op == GO_CALL ? "\xff\xd0" : "\xff\xe0", 2); /* call, jmp *%rax */
 }
 
 #endif

@@ -206,8 +206,8 @@ static int scan(struct search *s, const struct dp_func *f)
 		if (rc)
 			return rc;
 		if (!dp_insn_is_nop(&in)) {
-			real = in.cls != DP_INSN_CALL_REL && in.cls != DP_INSN_CALL_IND && in.cls != DP_INSN_HLT &&
-			       in.cls != DP_INSN_INT3 && in.cls != DP_INSN_SYSCALL;
+			real = !dp_insn_is_call(&in) && in.cls != DP_INSN_HLT && in.cls != DP_INSN_INT3 &&
+			       in.cls != DP_INSN_SYSCALL;
 			falls = dp_insn_falls_through(&in);
 		}
 		if (dp_insn_falls_through(&in))
@@ -217,11 +217,6 @@ static int scan(struct search *s, const struct dp_func *f)
 		off += (u64)n;
 	}
 	return real && falls ? run_off(s, t, f) : 0;
-}
-
-static bool is_call(const struct dp_insn *in)
-{
-	return in->cls == DP_INSN_CALL_REL || in->cls == DP_INSN_CALL_IND;
 }
 
 /* Whether control arrives at an address inside it that none of its own branches and calls leads to. */
@@ -237,7 +232,8 @@ static bool entered_inside(const struct dp_text *t, const struct dp_func *f)
 			n = dp_insn_decode(&in, t->bytes + (b - t->lo), f->hi - b);
 			if (n < 0)
 				return true;
-			own = (dp_insn_target(&in, b, &target) && target == a) || (is_call(&in) && b + (u64)n == a);
+			own = (dp_insn_target(&in, b, &target) && target == a) ||
+			      (dp_insn_is_call(&in) && b + (u64)n == a);
 		}
 		if (!own)
 			return true;

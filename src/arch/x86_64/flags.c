@@ -94,7 +94,7 @@ bool dp_flags_dead(const struct dp_text *t, u64 addr)
 		if (len < 0)
 			return false;
 		/* By every calling convention flags do not survive a call. */
-		if (in.cls == DP_INSN_CALL_REL || in.cls == DP_INSN_CALL_IND)
+		if (dp_insn_is_call(&in))
 			return true;
 		switch (effect_of(&in)) {
 		case EFFECT_WRITES:

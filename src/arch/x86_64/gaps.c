@@ -54,6 +54,14 @@ static int decode(const struct dp_text *t, u64 addr, struct dp_insn *in)
 	return dp_insn_decode(in, t->bytes + (addr - t->lo), t->hi - addr);
 }
 
+/* The address behind the instruction there, or behind a byte of none: in->len is 0 then. */
+static u64 step(const struct dp_text *t, u64 addr, struct dp_insn *in)
+{
+	if (decode(t, addr, in) <= 0)
+		in->len = 0;
+	return addr + (in->len ? in->len : 1);
+}
+
 /* Addresses that an instruction takes; not those that it only reads or writes at. */
 static u32 taken(const struct dp_analysis *c, const struct dp_insn *in, u64 next, u64 v[2])
 {
@@ -79,14 +87,13 @@ static void give_up(struct flow *f, u64 addr)
 	struct dp_code_text *ct = gap_at(f->c, addr, &gap);
 	u8 *given_up = ct ? ct->runs + map_size(ct) : NULL;
 	struct dp_insn in;
-	int n;
 
 	if (!ct || dp_code_get(given_up, gap.lo - ct->t.lo))
 		return;
 	dp_code_set(given_up, gap.lo - ct->t.lo);
-	for (u64 a = gap.lo; a<gap.hi; a += n> 0 ? (u64)n : 1) {
-		n = decode(&ct->t, a, &in);
-		if (n > 0)
+	for (u64 a = gap.lo, next; a < gap.hi; a = next) {
+		next = step(&ct->t, a, &in);
+		if (in.len)
 			arrive(f, a); /* for what it leads to */
 	}
 	for (u64 a = gap.lo; a < gap.hi; a++)
@@ -123,13 +130,12 @@ static void from_unproven(struct flow *f, const struct dp_code_text *ct, const s
 {
 	struct dp_insn in;
 	u64 v[2];
-	int n;
 
 	give_up(f, func->lo - 1);
 	give_up(f, func->hi);
-	for (u64 a = func->lo; a<func->hi; a += n> 0 ? (u64)n : 1) {
-		n = decode(&ct->t, a, &in);
-		for (u32 i = n > 0 ? taken(f->c, &in, a + (u64)n, v) : 0; i--;)
+	for (u64 a = func->lo, next; a < func->hi; a = next) {
+		next = step(&ct->t, a, &in);
+		for (u32 i = in.len ? taken(f->c, &in, next, v) : 0; i--;)
 			give_up(f, v[i]);
 	}
 }

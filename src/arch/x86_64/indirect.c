@@ -160,7 +160,7 @@ static void classify(struct def *d, int r)
 	bool wide = in->rex & DP_REX_W;
 
 	d->kind = DEF_OTHER;
-	if (in->cls == DP_INSN_CALL_REL || in->cls == DP_INSN_CALL_IND) {
+	if (dp_insn_is_call(in)) {
 		d->kind = r == 0 ? DEF_LOAD : DEF_OTHER;
 		return;
 	}
@@ -252,7 +252,7 @@ static void find_def(const struct dp_text *t, const struct dp_trail *trail, u32 
 
 		if (dp_insn_decode(&d->in, t->bytes + off, t->hi - t->lo - off) < 0)
 			return;
-		if (d->in.cls == DP_INSN_CALL_REL || d->in.cls == DP_INSN_CALL_IND) {
+		if (dp_insn_is_call(&d->in)) {
 			if (!caller_saved(r))
 				continue;
 		} else if (!may_write(&d->in, r)) {

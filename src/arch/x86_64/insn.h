@@ -141,6 +141,11 @@ static inline bool dp_insn_target(const struct dp_insn *in, u64 addr, u64 *targe
 /* True when control can reach the next instruction by falling through (calls do). */
 bool dp_insn_falls_through(const struct dp_insn *in);
 
+static inline bool dp_insn_is_call(const struct dp_insn *in)
+{
+	return in->cls == DP_INSN_CALL_REL || in->cls == DP_INSN_CALL_IND;
+}
+
 /* True for nop in all its encodings and lengths, endbr64 excluded: bytes that compilers pad with. */
 bool dp_insn_is_nop(const struct dp_insn *in);
 

@@ -221,7 +221,7 @@ static void o_text(struct compiler *c, const struct dp_op_view *op, u32 service)
 	op_imm(c->e, true, ALU_ADD, SI, (u32)(op->text - c->in->code));
 	move_imm32(c->e, DX, (u32)dp_op_operand(op, DP_KIND_TEXT));
 	lea(c->e, true, DI, VM_AT(scratch, 0));
-	dp_way_call_bare(c, (enum dp_service)service);
+	dp_way_go(c, GO_CALL, (enum dp_service)service);
 	dp_val_forget(c);
 	move_part(c->e, AX, AX, 1, false);
 	push_result(c);

@@ -121,7 +121,7 @@ void dp_val_restore(struct compiler *c, const struct leave *l);
 void dp_way_leave_if(struct compiler *c, u8 cc, enum way way, u32 at);
 void dp_way_leave(struct compiler *c);
 void dp_way_call(struct compiler *c, enum dp_service s);
-void dp_way_call_bare(struct compiler *c, enum dp_service s); /* its first argument is there, and need not be the hit */
+void dp_way_go(struct compiler *c, enum go_op op, enum dp_service s); /* the arguments are there */
 void dp_way_finish(struct compiler *c, u8 cc, enum dp_run_result result);
 /* Work of the instruction, before anything of it is done; what is too much is left to the interpreter. */
 void dp_way_spend(struct compiler *c, u32 work);

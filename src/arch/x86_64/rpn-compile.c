@@ -104,7 +104,7 @@ static void emit_ends(struct compiler *c)
 		move_imm32(c->e, AX, result);
 		leave_frame(c);
 		if (c->in->near && c->in->leave)
-			go_near(c->e, NEAR_JUMP, c->in->leave);
+			go_near(c->e, GO_JUMP, c->in->leave);
 		else
 			dp_emit_u8(c->e, 0xc3); /* ret */
 	}
@@ -134,12 +134,7 @@ static size_t emit_way(struct compiler *c)
 		op_regs(e, false, ALU_SUB, CX, LEFT);
 	move(e, DI, HIT);
 	leave_frame(c);
-	if (c->in->near) {
-		go_near(e, NEAR_JUMP, c->in->services[DP_SERVICE_dp_vm_go]);
-	} else {
-		move_address(e, AX, c->in->services[DP_SERVICE_dp_vm_go]);
-		dp_emit_bytes(e, "\xff\xe0", 2); /* jmp *%rax */
-	}
+	dp_way_go(c, GO_JUMP, DP_SERVICE_dp_vm_go);
 	return start;
 }
 

@@ -48,18 +48,15 @@ void dp_way_leave(struct compiler *c)
 	c->ended = true;
 }
 
-void dp_way_call_bare(struct compiler *c, enum dp_service s)
+void dp_way_go(struct compiler *c, enum go_op op, enum dp_service s)
 {
-	if (c->in->near)
-		go_near(c->e, NEAR_CALL, c->in->services[s]);
-	else
-		call_at(c->e, c->in->services[s]);
+	(c->in->near ? go_near : go_far)(c->e, op, c->in->services[s]);
 }
 
 void dp_way_call(struct compiler *c, enum dp_service s)
 {
 	move(c->e, DI, HIT);
-	dp_way_call_bare(c, s);
+	dp_way_go(c, GO_CALL, s);
 }
 
 void dp_way_finish(struct compiler *c, u8 cc, enum dp_run_result result)

@@ -215,7 +215,7 @@ int dp_window_build(const struct dp_text *t, u64 start, u64 upto, struct dp_wind
 		if (addr > upto && win->len >= DP_JUMP_LEN)
 			return 0;
 		/* Nothing behind a call or an unconditional jump is displaced with it. */
-		if (!win->falls || in.cls == DP_INSN_CALL_REL || in.cls == DP_INSN_CALL_IND || addr >= f->hi)
+		if (!win->falls || dp_insn_is_call(&in) || addr >= f->hi)
 			break;
 	}
 	if (addr <= upto)
@@ -241,7 +241,7 @@ static u32 earlier_starts(const struct dp_text *t, const struct dp_func *f, u64 
 		len = decode(t, a, f->hi, &in);
 		if (len < 0)
 			return 0;
-		if (!dp_insn_falls_through(&in) || in.cls == DP_INSN_CALL_REL || in.cls == DP_INSN_CALL_IND)
+		if (!dp_insn_falls_through(&in) || dp_insn_is_call(&in))
 			seen = 0;
 		else
 			ring[seen++ % BACK_INSNS] = a;

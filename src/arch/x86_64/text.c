@@ -221,14 +221,6 @@ static void lead(struct dp_analysis *c, u64 addr)
 		dp_code_set(ct->led, addr - ct->t.lo);
 }
 
-/* Control may arrive there. */
-static void arrive(struct walk *w, u64 off)
-{
-	dp_code_set(w->ct->targets, off);
-	if (w->ct->led && !w->c->between)
-		dp_code_set(w->ct->led, off);
-}
-
 /* Everything one instruction tells. */
 static void see(struct walk *w, const struct dp_insn *in, u64 off)
 {
@@ -240,19 +232,19 @@ static void see(struct walk *w, const struct dp_insn *in, u64 off)
 			see_reference(w, in, target);
 		/* Most branches stay in their own range: spare the search. */
 		if (target - t->lo < t->hi - t->lo)
-			arrive(w, target - t->lo);
+			dp_code_arrive(w->c, w->ct, target - t->lo);
 		else
 			dp_code_mark(w->c, target);
 	}
 	switch (in->cls) {
 	case DP_INSN_CALL_REL:
 		if (target == w->c->rewound && target)
-			arrive(w, off);
+			dp_code_arrive(w->c, w->ct, off);
 		/* fall through */
 	case DP_INSN_CALL_IND:
 	case DP_INSN_FAR:
 		if (off + in->len < t->hi - t->lo)
-			arrive(w, off + in->len);
+			dp_code_arrive(w->c, w->ct, off + in->len);
 		break;
 	case DP_INSN_JMP_IND:
 		if (w->func < t->nfuncs)
@@ -414,7 +406,7 @@ static void walk_once(struct walk *w, u32 i)
 	if (f->flags & DP_FUNC_WALKED)
 		return;
 	f->flags |= DP_FUNC_WALKED;
-	arrive(w, f->lo - w->ct->t.lo);
+	dp_code_arrive(w->c, w->ct, f->lo - w->ct->t.lo);
 	w->func = i;
 	walk_function(w, f);
 }
