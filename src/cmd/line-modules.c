@@ -197,8 +197,10 @@ static bool is_file_of_all(const struct line_finder *f, const char *file)
 
 bool dp_cmd_is_kernel_call(const struct line_finder *f, const struct dp_location *loc)
 {
-	if (loc->kind != DP_LOC_CALL || loc->module[0])
-		return loc->kind == DP_LOC_CALL && !strcmp(loc->module, "kernel");
+	if (loc->kind != DP_LOC_CALL)
+		return false;
+	if (loc->module[0])
+		return !strcmp(loc->module, "kernel");
 	return !f->is_read && !f->program[0] && !f->target->npids && !access(DP_DEV_PATH, F_OK);
 }
 

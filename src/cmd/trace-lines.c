@@ -400,13 +400,12 @@ static bool add_tracepoints(const struct event_lines *e, u32 i, const struct dp_
 static bool add_place(struct line_finder *f, const struct event_lines *e, u32 i, const struct dp_location *loc,
 		      bool waits, struct line_programs *out, struct dp_error *err)
 {
-	struct line_program *wanted = calloc(1, sizeof(*wanted));
 	bool is_several = is_of_several(f, loc), good, met = true;
+	struct line_program *wanted;
 
-	if (loc->kind == DP_LOC_TRACEPOINT) {
-		free(wanted);
+	if (loc->kind == DP_LOC_TRACEPOINT)
 		return add_tracepoints(e, i, loc, out, err);
-	}
+	wanted = calloc(1, sizeof(*wanted));
 	if (!wanted)
 		return !dp_fail(err, E_EVENT_MEMORY, "lines");
 	good = is_several ? add_static_line(f, e, i, loc, out, &met, err) : dp_cmd_find_module(f, loc, wanted, err);
@@ -420,10 +419,16 @@ static bool add_place(struct line_finder *f, const struct event_lines *e, u32 i,
 	return good;
 }
 
-/* A line that is wrong. Whether the others do without it. */
+/* The others do without it. */
+static bool can_skip(const struct event_line *line)
+{
+	return !dp_cc_line_is_body(line->text) && !line->ends;
+}
+
+/* A line that is wrong. Whether it is left out. */
 static bool complain(const struct event_line *line, const struct line_target *t, struct dp_error *err)
 {
-	bool skips = t->skip && !dp_cc_line_is_body(line->text) && !line->ends;
+	bool skips = t->skip && can_skip(line);
 
 	if (!skips)
 		tell(line, err);
@@ -606,8 +611,10 @@ static bool compile(struct line_program *p, const struct event_lines *e, const s
 	if (!r)
 		r = dp_cc_lines_compile(p->lines, &opt, &res, wrong, &err);
 	free(threads.v);
-	if (r && *wrong != ~0u)
-		return complain(&e->v[p->numbers[*wrong]], t, &err) && false;
+	if (r && *wrong != ~0u) {
+		complain(&e->v[p->numbers[*wrong]], t, &err);
+		return false;
+	}
 	*wrong = ~0u;
 	if (!r) {
 		r = dp_rpn_parse(&p->unit, res.text, "line", ".", NULL, 0, &err);
@@ -729,11 +736,6 @@ static bool leave_out(struct line_program *p, const struct event_lines *e, u32 i
 	return false; /* bodies alone are no program */
 }
 
-static bool can_skip(const struct event_lines *e, const struct line_program *p, u32 wrong)
-{
-	return wrong != ~0u && !dp_cc_line_is_body(e->v[p->numbers[wrong]].text) && !e->v[p->numbers[wrong]].ends;
-}
-
 /* The lines that are right, if any; those that are wrong have been told. False: the others cannot do without one. */
 static bool compile_right(struct line_program *p, const struct event_lines *e, const struct line_target *t,
 			  const struct line_programs *out)
@@ -741,7 +743,7 @@ static bool compile_right(struct line_program *p, const struct event_lines *e, c
 	u32 wrong;
 
 	while (!compile(p, e, t, out, &wrong)) {
-		if (!can_skip(e, p, wrong))
+		if (wrong == ~0u || !can_skip(&e->v[p->numbers[wrong]]))
 			return false;
 		if (!leave_out(p, e, wrong))
 			return true;

@@ -13,6 +13,15 @@
 
 /* ---- programs ---- */
 
+static void free_probe(struct dp_rpn_probe *p)
+{
+	if (!p)
+		return;
+	dp_rf_free(p->rf);
+	free(p->described);
+	free(p);
+}
+
 /* NULL, and *code: it is damaged, or there is no memory. */
 static struct dp_rpn_probe *make_probe(const char *description, enum dp_code *code)
 {
@@ -28,18 +37,8 @@ static struct dp_rpn_probe *make_probe(const char *description, enum dp_code *co
 		return p;
 	if (p->described)
 		*code = E_REC_DAMAGED;
-	free(p->described);
-	free(p);
+	free_probe(p);
 	return NULL;
-}
-
-static void free_probe(struct dp_rpn_probe *p)
-{
-	if (!p)
-		return;
-	dp_rf_free(p->rf);
-	free(p->described);
-	free(p);
 }
 
 static void free_unit(struct dp_rpn_unit *u)

@@ -218,6 +218,14 @@ def in_place(pid):
     return not traced(pid) and code_differs(pid) and not traced(pid) and code_differs(pid)
 
 
+def cancel_threads(p, n=20):
+    """A target that cancels a thread for each line that it reads, and tells whether that has ended: all do."""
+    for _ in range(n):
+        p.stdin.write("\n")
+        p.stdin.flush()
+        assert p.stdout.readline() == "ended\n"
+
+
 def our_mappings(pid):
     with open("/proc/%d/maps" % pid) as f:
         return [line for line in f if "dprobes-rings" in line]

@@ -78,10 +78,7 @@ def while_traced(libc, *lines):
     p = started(libc)
     t = trace_start("-p", p.pid, *lines)
     wait_for(lambda: our_mappings(p.pid) and in_place(p.pid) or t.poll() is not None, what="the probes")
-    for _ in range(20):
-        p.stdin.write("\n")
-        p.stdin.flush()
-        assert p.stdout.readline() == "ended\n"
+    cancel_threads(p)
     stop(t, signal.SIGINT)
     p.stdin.close()
     assert p.wait(60) == 0

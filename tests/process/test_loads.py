@@ -230,10 +230,7 @@ def cancelled():
         p = start([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         t = trace_start("-p", p.pid, "p main:named s=+0(%di):string")
         wait_for(lambda: our_mappings(p.pid) and in_place(p.pid) or t.poll() is not None, what="the probe")
-        for _ in range(20):
-            p.stdin.write("\n")
-            p.stdin.flush()
-            assert p.stdout.readline() == "ended\n"
+        cancel_threads(p)
         stop(t, signal.SIGINT)
         assert text_of(t.out_path).count('s="on the heap"') == 20, text_of(t.err_path)
         p.stdin.close()

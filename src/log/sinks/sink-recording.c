@@ -245,15 +245,14 @@ static void keep_told(struct recording_sink *w, size_t at)
 		w->s.trouble = "there was no memory for some records";
 }
 
-/* With its NUL, filled up to 8 bytes; its size there. */
-static u32 put_long_text(struct dp_line *l, const char *text)
+/* With its NUL, filled up to 8 bytes. */
+static void put_long_text(struct dp_line *l, const char *text)
 {
 	static const char zeroes[8];
 	size_t n = strlen(text);
 
 	dp_line_bytes(l, text, n);
 	dp_line_bytes(l, zeroes, 8 - n % 8);
-	return (u32)n + 1;
 }
 
 static const char *description(const struct dp_rpn_probe *p)
