@@ -717,6 +717,10 @@ def counts():
     assert key["retail"]["key"] == ["retail", "GREEN"], t
     assert key["retail"]["value"] == 6 and t[("max", "add_order_qty")]["entries"][0]["value"] == 13, t
     assert {e["key"][0]: e["value"] for e in t[("count", "add_order")]["entries"]}["retail"] == TIMES, t
+    t = tables("p add_order sum($total) max($total) by $label")  # floating point: whole numbers are counted
+    totals = {e["key"][0]: e["value"] for e in t[("sum", "add_order_total")]["entries"]}
+    assert totals["retail"] == 1000 * TIMES * (TIMES + 1) / 2, t
+    assert max(e["value"] for e in t[("max", "add_order_total")]["entries"]) == 3000000, t
 
 
 @test

@@ -392,6 +392,8 @@ void dp_cc_gen_program(struct dpcc *c, struct function *handler)
 		for (struct function *f = c->funcs; f; f = f->next) {
 			if (!f->used || f->emitted)
 				continue;
+			if (!f->body) /* what converts numbers may be called first where code is made for them */
+				dp_cc_parse_body(c, f);
 			gen_function(c, f);
 			more = true;
 		}
