@@ -194,6 +194,8 @@ def code_differs(pid):
                 have = mem.read(hi - lo)[:len(want)]
             except OSError:
                 continue
+            if len(have) < len(want):  # the process has another memory by now: it executes another program
+                continue
             if have != want:
                 at = next(i for i in range(len(want)) if have[i] != want[i])
                 bad.append("%s+0x%x" % (path, int(f[2], 16) + at))
