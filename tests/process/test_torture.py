@@ -3,6 +3,8 @@
 import os
 import random
 import re
+import signal
+import subprocess
 import sys
 import time
 
@@ -73,6 +75,40 @@ def killed():
     assert not code_differs(p.pid), code_differs(p.pid)
     assert not our_mappings(p.pid)
     print("# figure: dprobes killed %d times at random points, %d times with probes in place" % (KILLS, left))
+    done(p)
+
+
+def deaf():
+    p = start([target("deaf"), "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert p.stdout.readline().startswith("ready")
+    return p
+
+
+@test
+def killed_at_a_write():
+    """threads and forked children block all signals: no breakpoint is left for them when dprobes is killed in front of
+    a write to the process's memory, one of them in turn"""
+    need("strace")
+    p = deaf()
+    lines = ["p:a twice a=%di", "p:b more a=%di", "r:c more v=$retval", "p:d libc:_exit", "p:w libc:waitpid", "s munmap"]
+    rng = random.Random(3)
+    at, killed, status = 1, 0, None
+    while status != 0:
+        r = subprocess.run(["strace", "-o", "/dev/null", "-e", "trace=pwrite64",
+                            "-e", "inject=pwrite64:signal=SIGKILL:when=%d" % at, DPROBES, "trace", "-q", "-o",
+                            "/dev/null", "--duration", "0.02", "-p", str(p.pid), *lines],
+                           stderr=subprocess.PIPE, text=True)
+        status = r.returncode
+        assert status in (0, -signal.SIGKILL), r.stderr
+        killed += status != 0
+        time.sleep(0.02)
+        alive(p)
+        at += rng.randint(1, 20)
+    dprobes("clean", "-p", p.pid, check=0)
+    assert not code_differs(p.pid), code_differs(p.pid)
+    assert not our_mappings(p.pid)
+    assert killed > 10, killed
+    print("# figure: killed in front of %d of %d writes" % (killed, at))
     done(p)
 
 

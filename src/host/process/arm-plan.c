@@ -143,7 +143,7 @@ static const struct dp_image *image_of(const struct dp_process *proc, const stru
 
 /*
  * Threads come to guards with all signals blocked, where a breakpoint ends the process as soon as nobody traces it. So
- * these patches are written while no thread runs (dp_rewrite()), like those in code that may be unmapped.
+ * these patches are never written while threads run, like those in code that may be unmapped.
  */
 static void rest_at_guards(struct dp_plan *plan, const struct dp_spot *spots, u32 n)
 {

@@ -5,7 +5,7 @@
  *	1. New detours and programs are written beside those that stand.
  *	2. A control block that knows both plans takes the place of the old one, by one store to the blob's head. Points
  *	   keep their numbers, so a hit in an old detour finds the programs that its point has now.
- *	3. The bytes change by dp_republish(). Whoever comes to a probe meets an old detour or a new one.
+ *	3. The bytes change. Whoever comes to a probe meets an old detour or a new one.
  *	4. Each thread is seen once outside of the code: nobody is in an old detour, or uses the old control block.
  *	5. A control block that knows the new plan alone takes the place of that one.
  * Processes that inherited the probes by fork lose them, and are found anew by whoever looks for processes.

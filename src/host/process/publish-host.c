@@ -10,7 +10,9 @@
 #define REGISTER_SYNC_CORE 64
 #define SYNC_CORE 32
 #define STOP_NS 50000000ull /* for one thread to stop */
-#define AT_REST 64          /* patches for which all threads are stopped at a time */
+#define AT_REST 64u         /* patches for which all threads are stopped at a time: so many at first */
+#define AT_REST_MAX 4096u
+#define PAGE 4096ull
 
 /* ---- the engine's view ---- */
 
@@ -45,12 +47,42 @@ static void breathe(void *arg)
 	dp_tracer_pump(ph->tracer);
 }
 
-/* Nobody executes anything between two steps, and whoever goes on after the last one returns from the kernel. */
+/* ---- while all threads are stopped: each page is read once, and written once ---- */
+
+static int write_page(struct dp_publish_host *ph, struct dp_error *err)
+{
+	u64 lo = ph->page.lo, hi = ph->page.hi;
+
+	ph->page.at = ph->page.lo = ph->page.hi = 0;
+	return hi > lo ? write_code(ph, lo, ph->page.bytes + lo % PAGE, (u32)(hi - lo), err) : 0;
+}
+
+static int write_at_rest(void *arg, u64 addr, const void *bytes, u32 n, struct dp_error *err)
+{
+	struct dp_publish_host *ph = arg;
+	u64 at = DP_ALIGN_DOWN(addr, PAGE);
+	int r = 0;
+
+	if (at != ph->page.at || addr + n > at + PAGE) {
+		r = write_page(ph, err);
+		if (!r && addr + n <= at + PAGE && !dp_mem_read(ph->mem, at, ph->page.bytes, PAGE, NULL))
+			ph->page.at = at;
+		if (r || !ph->page.at)
+			return r ? r : write_code(ph, addr, bytes, n, err);
+	}
+	memcpy(ph->page.bytes + addr % PAGE, bytes, n);
+	ph->page.lo = ph->page.hi ? DP_MIN(ph->page.lo, addr) : addr;
+	ph->page.hi = DP_MAX(ph->page.hi, addr + n);
+	return 0;
+}
+
+/*
+ * Nobody executes anything between two steps, and whoever goes on after the last one returns from the kernel. The
+ * steps' order is kept.
+ */
 static int serialise_at_rest(void *arg, struct dp_error *err)
 {
-	(void)arg;
-	(void)err;
-	return 0;
+	return write_page(arg, err);
 }
 
 static void breathe_at_rest(void *arg) /* nobody is to be let go now */
@@ -61,11 +93,13 @@ static void breathe_at_rest(void *arg) /* nobody is to be let go now */
 void dp_publish_host_init(struct dp_publish_host *ph, struct dp_tracer *t, struct dp_mem *mem, struct dp_remote *r)
 {
 	ph->host = (struct dp_host){write_code, serialise, breathe, ph};
-	ph->rest = (struct dp_host){write_code, serialise_at_rest, breathe_at_rest, ph};
+	ph->rest = (struct dp_host){write_at_rest, serialise_at_rest, breathe_at_rest, ph};
 	ph->tracer = t;
 	ph->mem = mem;
 	ph->remote = r;
 	ph->registered = false;
+	ph->batch = AT_REST;
+	ph->page.at = ph->page.lo = ph->page.hi = 0;
 }
 
 /* ---- whose code stands somewhere ---- */
@@ -174,25 +208,182 @@ enum dp_patch_state dp_patch_state(struct dp_mem_look *look, const struct dp_map
 	return ours ? DP_PATCH_OURS : DP_PATCH_OTHERS;
 }
 
-/* ---- while all threads are stopped ---- */
+/* ---- pieces of what changes, and all threads stopped for each ---- */
 
-/* The patches' places are as they were when the patches were planned. */
-static int check_places(const struct dp_publish_host *ph, const struct dp_maps *maps, const struct dp_patch *v, u32 n,
-			struct dp_error *err)
+/*
+ * Those of the next piece, from both: of so many at least, and none of them lies over one of another piece. NULL to
+ * begin with.
+ */
+static void next_piece(const struct dp_patches *old, const struct dp_patches *now, u32 least, struct dp_patches *o,
+		       struct dp_patches *n)
 {
-	for (u32 i = 0; i < n; i++) {
-		u8 now[sizeof(v->orig)];
-		int r;
+	u64 end = 0;
 
-		if (!has_file(maps, &v[i]))
-			return dp_fail(err, E_ARM_MOVED, "at 0x%llx", (unsigned long long)v[i].addr);
-		r = dp_mem_read(ph->mem, v[i].addr, now, v[i].len, err);
-		if (r)
-			return r;
-		if (memcmp(now, v[i].orig, v[i].len))
-			return dp_fail(err, E_SITE_FOREIGN, "at 0x%llx", (unsigned long long)v[i].addr);
+	*o = (struct dp_patches){old->v + (o->v ? (u32)(o->v - old->v) + o->n : 0), 0};
+	*n = (struct dp_patches){now->v + (n->v ? (u32)(n->v - now->v) + n->n : 0), 0};
+	for (;;) {
+		const struct dp_patch *a = o->v + o->n < old->v + old->n ? &o->v[o->n] : NULL;
+		const struct dp_patch *b = n->v + n->n < now->v + now->n ? &n->v[n->n] : NULL;
+		const struct dp_patch *p = !b || (a && a->addr <= b->addr) ? a : b;
+
+		if (!p || (o->n + n->n >= least && p->addr >= end))
+			return;
+		end = DP_MAX(end, p->addr + sizeof(p->orig));
+		p == a ? o->n++ : n->n++;
+	}
+}
+
+/* None is to go on behind the first byte of a patch that is about to be written. */
+static void move_all(const struct dp_publish_host *ph)
+{
+	struct dp_tracer *t = ph->tracer;
+	struct dp_moves mv = {.map = t->redirects, .nmap = t->nredirects, .no_frames = true};
+
+	for (u32 i = 0; i < t->n; i++) {
+		struct dp_thread *th = &t->v[i];
+
+		if (!th->running && !th->gone && !th->released && !th->foreign)
+			dp_move_thread(th, ph->mem, NULL, &mv);
+	}
+}
+
+/* What is still to be written, unless there was an error. */
+static int written(struct dp_publish_host *ph, int r, struct dp_error *err)
+{
+	if (!r)
+		r = write_page(ph, err);
+	ph->page.at = ph->page.lo = ph->page.hi = 0;
+	return r;
+}
+
+static int rewrite(struct dp_publish_host *ph, const struct dp_patches *old, const struct dp_patches *now,
+		   struct dp_error *err)
+{
+	if (now->n)
+		move_all(ph);
+	return written(ph, dp_rewrite(&ph->rest, old->v, old->n, now->v, now->n, err), err);
+}
+
+/* Changes one piece while all threads are stopped; may change the order of the old ones. */
+typedef int change_fn(struct dp_publish_host *ph, struct dp_patches *old, const struct dp_patches *now, bool *begun,
+		      struct dp_error *err);
+
+static int change_piece(struct dp_publish_host *ph, struct dp_patches *old, const struct dp_patches *now,
+			change_fn *change, bool *begun, struct dp_error *err)
+{
+	u64 begin = dp_now_ns(), stopped, end;
+	int r = dp_tracer_stop_all(ph->tracer, err);
+
+	stopped = dp_now_ns();
+	if (!r && ph->tracer->execed)
+		r = dp_fail(err, E_ARM_EXEC, "process %d", (int)ph->tracer->pid);
+	if (!r)
+		r = change(ph, old, now, begun, err);
+	end = dp_now_ns();
+	dp_tracer_resume_all(ph->tracer);
+	dp_tracer_pump(ph->tracer);
+	/* Where stops take longer than what is done in them there are to be fewer. */
+	if (stopped - begin > end - stopped)
+		ph->batch = DP_MIN(ph->batch * 2, AT_REST_MAX);
+	return r;
+}
+
+/* Both are sorted by address; those before *o and *n have changed when this ends, also with an error. */
+static int change_pieces(struct dp_publish_host *ph, const struct dp_patches *old, const struct dp_patches *now,
+			 change_fn *change, bool *begun, struct dp_patches *o, struct dp_patches *n,
+			 struct dp_error *err)
+{
+	int r = 0;
+
+	*o = *n = (struct dp_patches){NULL, 0};
+	while (!r) {
+		next_piece(old, now, ph->batch, o, n);
+		if (!o->n && !n->n)
+			return 0;
+		struct dp_patches left = {malloc((o->n + 1ull) * sizeof(*left.v)), o->n};
+
+		if (!left.v)
+			return dp_fail(err, E_ARM_NOMEM, "patches");
+		memcpy(left.v, o->v, o->n * sizeof(*left.v));
+		r = change_piece(ph, &left, n, change, begun, err);
+		free(left.v);
+	}
+	return r;
+}
+
+/* ---- in code that stays ---- */
+
+static int change_lasting(struct dp_publish_host *ph, struct dp_patches *old, const struct dp_patches *now, bool *begun,
+			  struct dp_error *err)
+{
+	*begun = true;
+	return rewrite(ph, old, now, err);
+}
+
+/*
+ * A thread that does not stop (it hangs in the kernel, and where is not known) may stand anywhere: the rest is changed
+ * while the threads run.
+ */
+static int exchange_lasting(struct dp_publish_host *ph, const struct dp_patches *old, const struct dp_patches *now,
+			    bool *begun, struct dp_error *err)
+{
+	struct dp_patches o, n;
+	int r = change_pieces(ph, old, now, change_lasting, begun, &o, &n, err);
+
+	if (r != -dp_error_info(E_TARGET_STUCK)->number || ph->tracer->dead)
+		return r;
+	*begun = true;
+	return dp_republish(&ph->host, o.v, old->n - (u32)(o.v - old->v), n.v, now->n - (u32)(n.v - now->v), err);
+}
+
+/* ---- in code that may be unmapped ---- */
+
+/* What is left of the old ones; the places of the new ones are as they were when they were planned. */
+static int check_exchange(const struct dp_publish_host *ph, const struct dp_maps *maps, struct dp_patches *old,
+			  const struct dp_patches *now, struct dp_error *err)
+{
+	struct dp_mem_look look = {.mem = ph->mem};
+	u32 k = 0;
+
+	for (u32 i = 0; i < old->n; i++) {
+		enum dp_patch_state state = dp_patch_state(&look, maps, &old->v[i], NULL);
+
+		if (state == DP_PATCH_OTHERS)
+			return dp_fail(err, E_SITE_FOREIGN, "at 0x%llx", (unsigned long long)old->v[i].addr);
+		if (state == DP_PATCH_OURS)
+			old->v[k++] = old->v[i];
+	}
+	old->n = k;
+	for (u32 i = 0; i < now->n; i++) {
+		const struct dp_patch *p = &now->v[i];
+		u8 want[sizeof(p->orig)];
+		const u8 *is;
+
+		if (!has_file(maps, p))
+			return dp_fail(err, E_ARM_MOVED, "at 0x%llx", (unsigned long long)p->addr);
+		is = dp_mem_look(&look, p->addr, p->len, NULL);
+		memcpy(want, p->orig, p->len);
+		dp_patches_overlay(old, p->addr, want, p->len);
+		if (!is || memcmp(is, want, p->len))
+			return dp_fail(err, E_SITE_FOREIGN, "at 0x%llx", (unsigned long long)p->addr);
 	}
 	return 0;
+}
+
+static int exchange_checked(struct dp_publish_host *ph, struct dp_patches *old, const struct dp_patches *now,
+			    bool *begun, struct dp_error *err)
+{
+	struct dp_maps maps;
+	int r = dp_maps_read(&maps, ph->tracer->pid, err);
+
+	if (!r)
+		r = check_exchange(ph, &maps, old, now, err);
+	if (!r) {
+		*begun = true;
+		r = rewrite(ph, old, now, err);
+	}
+	dp_maps_free(&maps);
+	return r;
 }
 
 /*
@@ -218,80 +409,51 @@ static u32 keep_ours(const struct dp_publish_host *ph, const struct dp_maps *map
 	return k;
 }
 
-/* All threads are stopped. None is to go on behind the first byte of a patch that is about to be written. */
-static void move_all(const struct dp_publish_host *ph, const struct dp_maps *maps)
-{
-	struct dp_tracer *t = ph->tracer;
-	struct dp_moves mv = {.map = t->redirects, .nmap = t->nredirects, .no_frames = true};
-
-	for (u32 i = 0; i < t->n; i++) {
-		struct dp_thread *th = &t->v[i];
-
-		if (!th->running && !th->gone && !th->released && !th->foreign)
-			dp_move_thread(th, ph->mem, maps, &mv);
-	}
-}
-
-static int publish_at_rest(struct dp_publish_host *ph, struct dp_patch *v, u32 n, struct dp_error *err)
-{
-	struct dp_maps maps;
-	int r = dp_maps_read(&maps, ph->tracer->pid, err);
-
-	if (!r && ph->tracer->execed)
-		r = dp_fail(err, E_ARM_EXEC, "process %d", (int)ph->tracer->pid);
-	if (!r)
-		r = check_places(ph, &maps, v, n, err);
-	if (!r) {
-		move_all(ph, &maps);
-		r = dp_rewrite(&ph->rest, NULL, 0, v, n, err);
-	}
-	dp_maps_free(&maps);
-	return r;
-}
-
 int dp_patches_restore(struct dp_publish_host *ph, struct dp_patch *v, u32 n, struct dp_error *err)
 {
 	struct dp_maps maps;
 	int r = dp_maps_read(&maps, ph->tracer->pid, err);
 
 	if (!r)
-		r = dp_rewrite(&ph->rest, v, keep_ours(ph, &maps, v, n), NULL, 0, err);
+		r = rewrite(ph, &(struct dp_patches){v, keep_ours(ph, &maps, v, n)}, &(struct dp_patches){NULL, 0},
+			    err);
 	dp_maps_free(&maps);
 	return r;
 }
 
-static int at_rest(struct dp_publish_host *ph, struct dp_patch *v, u32 n,
-		   int (*change)(struct dp_publish_host *ph, struct dp_patch *v, u32 n, struct dp_error *err),
-		   struct dp_error *err)
+static int restore_checked(struct dp_publish_host *ph, struct dp_patches *old, const struct dp_patches *now,
+			   bool *begun, struct dp_error *err)
 {
-	int r = 0;
-
-	for (u32 i = 0, k; i < n && !r; i = k) {
-		for (k = DP_MIN(n, i + AT_REST); k < n && v[k].addr < v[k - 1].addr + sizeof(v->orig); k++)
-			; /* those that lie over each other change together */
-		r = dp_tracer_stop_all(ph->tracer, err);
-		if (!r)
-			r = change(ph, v + i, k - i, err);
-		dp_tracer_resume_all(ph->tracer);
-		dp_tracer_pump(ph->tracer);
-	}
-	return r;
+	(void)now;
+	*begun = true;
+	return dp_patches_restore(ph, old->v, old->n, err);
 }
+
+/* ---- both ---- */
+
+static const struct dp_patches none;
 
 int dp_patches_in(struct dp_publish_host *ph, struct dp_patch *v, u32 n, struct dp_error *err)
 {
 	u32 k = split(v, n);
-	int r = at_rest(ph, v + k, n - k, publish_at_rest, err); /* first: they are what may fail */
+	const struct dp_patches lasting = {v, k}, others = {v + k, n - k};
+	struct dp_patches at, last;
+	bool begun;
+	/* They come first: they are what may fail. */
+	int r = change_pieces(ph, &none, &others, exchange_checked, &begun, &at, &last, err);
 
-	return r || !k ? r : dp_publish(&ph->host, v, k, err);
+	return r ? r : exchange_lasting(ph, &none, &lasting, &begun, err);
 }
 
 int dp_patches_out(struct dp_publish_host *ph, struct dp_patch *v, u32 n, struct dp_error *err)
 {
 	u32 k = split(v, n);
-	int r = k ? dp_withdraw(&ph->host, v, k, err) : 0;
+	const struct dp_patches lasting = {v, k}, others = {v + k, n - k};
+	struct dp_patches at, last;
+	bool begun;
+	int r = exchange_lasting(ph, &lasting, &none, &begun, err);
 
-	return r ? r : at_rest(ph, v + k, n - k, dp_patches_restore, err);
+	return r ? r : change_pieces(ph, &others, &none, restore_checked, &begun, &at, &last, err);
 }
 
 /* ---- from old patches to new ones ---- */
@@ -302,88 +464,6 @@ void dp_patches_overlay(const struct dp_patches *p, u64 at, u8 *bytes, u32 n)
 		for (u32 b = 0; b < p->v[k].len; b++)
 			if (p->v[k].addr + b - at < n)
 				bytes[p->v[k].addr + b - at] = p->v[k].jump[b];
-}
-
-/* What is left of the old ones; the places of the new ones are as they were when they were planned. */
-static int check_exchange(const struct dp_publish_host *ph, const struct dp_maps *maps, struct dp_patches *old,
-			  const struct dp_patches *now, struct dp_error *err)
-{
-	struct dp_mem_look look = {.mem = ph->mem};
-	u32 k = 0;
-
-	for (u32 i = 0; i < old->n; i++) {
-		enum dp_patch_state state = dp_patch_state(&look, maps, &old->v[i], NULL);
-
-		if (state == DP_PATCH_OTHERS)
-			return dp_fail(err, E_SITE_FOREIGN, "at 0x%llx", (unsigned long long)old->v[i].addr);
-		if (state == DP_PATCH_OURS)
-			old->v[k++] = old->v[i];
-	}
-	old->n = k;
-	for (u32 i = 0; i < now->n; i++) {
-		const struct dp_patch *p = &now->v[i];
-		u8 want[sizeof(p->orig)], is[sizeof(p->orig)];
-		int r;
-
-		if (!has_file(maps, p))
-			return dp_fail(err, E_ARM_MOVED, "at 0x%llx", (unsigned long long)p->addr);
-		r = dp_mem_read(ph->mem, p->addr, is, p->len, err);
-		if (r)
-			return r;
-		memcpy(want, p->orig, p->len);
-		dp_patches_overlay(old, p->addr, want, p->len);
-		if (memcmp(is, want, p->len))
-			return dp_fail(err, E_SITE_FOREIGN, "at 0x%llx", (unsigned long long)p->addr);
-	}
-	return 0;
-}
-
-/* All threads are stopped, if they can be, and what is mapped is known. */
-static int stop_and_look(struct dp_publish_host *ph, struct dp_maps *maps, struct dp_error *err)
-{
-	int r = dp_tracer_stop_all(ph->tracer, err);
-
-	memset(maps, 0, sizeof(*maps));
-	return r ? r : dp_maps_read(maps, ph->tracer->pid, err);
-}
-
-static int exchange_at_rest(struct dp_publish_host *ph, struct dp_patches *old, const struct dp_patches *now,
-			    bool *begun, struct dp_error *err)
-{
-	struct dp_maps maps;
-	int r = stop_and_look(ph, &maps, err);
-
-	if (!r)
-		r = check_exchange(ph, &maps, old, now, err);
-	if (!r) {
-		*begun = true;
-		move_all(ph, &maps);
-		r = dp_rewrite(&ph->rest, old->v, old->n, now->v, now->n, err);
-	}
-	dp_maps_free(&maps);
-	dp_tracer_resume_all(ph->tracer);
-	dp_tracer_pump(ph->tracer);
-	return r;
-}
-
-/* Those of the next piece, from both: of so many at least, and none of them lies over one of another piece. */
-static void next_piece(const struct dp_patches *old, const struct dp_patches *now, struct dp_patches *o,
-		       struct dp_patches *n)
-{
-	u64 end = 0;
-
-	*o = (struct dp_patches){old->v + (o->v ? (u32)(o->v - old->v) + o->n : 0), 0};
-	*n = (struct dp_patches){now->v + (n->v ? (u32)(n->v - now->v) + n->n : 0), 0};
-	for (;;) {
-		const struct dp_patch *a = o->v + o->n < old->v + old->n ? &o->v[o->n] : NULL;
-		const struct dp_patch *b = n->v + n->n < now->v + now->n ? &n->v[n->n] : NULL;
-		const struct dp_patch *p = !b || (a && a->addr <= b->addr) ? a : b;
-
-		if (!p || (o->n + n->n >= AT_REST && p->addr >= end))
-			return;
-		end = DP_MAX(end, p->addr + sizeof(p->orig));
-		p == a ? o->n++ : n->n++;
-	}
 }
 
 static bool lie_over(const struct dp_patch *a, u32 na, const struct dp_patch *b, u32 nb)
@@ -397,7 +477,7 @@ static bool lie_over(const struct dp_patch *a, u32 na, const struct dp_patch *b,
 	return false;
 }
 
-/* Which lie over each other change in one way: at rest, if one of them does. */
+/* Which lie over each other change in one way: as in code that may be unmapped, if one of them does. */
 static void change_alike(const struct dp_patches *old, const struct dp_patches *now)
 {
 	bool again;
@@ -426,31 +506,19 @@ int dp_patches_exchange(struct dp_publish_host *ph, const struct dp_patches *old
 	change_alike(old, now);
 	ko = split(old->v, old->n);
 	kn = split(now->v, now->n);
-	const struct dp_patches goes = {old->v + ko, old->n - ko}, comes = {now->v + kn, now->n - kn};
-	struct dp_patches o = {NULL, 0}, n = {NULL, 0};
-	int r = 0;
+	const struct dp_patches lasting[] = {{old->v, ko}, {now->v, kn}};
+	const struct dp_patches others[] = {{old->v + ko, old->n - ko}, {now->v + kn, now->n - kn}};
+	struct dp_patches o, n;
+	int r;
 
 	*begun = false;
 	/* What lies over each other changes in one way or the other. */
-	if (!dp_patches_agree(old->v, ko, now->v, kn) || !dp_patches_agree(goes.v, goes.n, comes.v, comes.n) ||
-	    lie_over(old->v, ko, comes.v, comes.n) || lie_over(now->v, kn, goes.v, goes.n))
+	if (!dp_patches_agree(old->v, ko, now->v, kn) ||
+	    !dp_patches_agree(others[0].v, others[0].n, others[1].v, others[1].n) ||
+	    lie_over(old->v, ko, others[1].v, others[1].n) || lie_over(now->v, kn, others[0].v, others[0].n))
 		return dp_fail(err, E_SITE_TARGET, "a probe beside another one");
-	while (!r) {
-		next_piece(&goes, &comes, &o, &n);
-		if (!o.n && !n.n)
-			break;
-		struct dp_patches left = {malloc((o.n + 1ull) * sizeof(*left.v)), o.n};
-
-		if (!left.v)
-			return dp_fail(err, E_ARM_NOMEM, "patches");
-		memcpy(left.v, o.v, o.n * sizeof(*left.v));
-		r = exchange_at_rest(ph, &left, &n, begun, err);
-		free(left.v);
-	}
-	if (r || (!ko && !kn))
-		return r;
-	*begun = true;
-	return dp_republish(&ph->host, old->v, ko, now->v, kn, err);
+	r = change_pieces(ph, &others[0], &others[1], exchange_checked, begun, &o, &n, err);
+	return r ? r : exchange_lasting(ph, &lasting[0], &lasting[1], begun, err);
 }
 
 /* ---- from the patches of one session to those of others ---- */
@@ -468,33 +536,35 @@ int dp_patches_put(struct dp_publish_host *ph, const struct dp_patches *now, str
 }
 
 /* Where the module is still there. What a killed one left in some step is made whole as well. */
-static int hand_over_at_rest(struct dp_publish_host *ph, const struct dp_patch *old, const struct dp_patch *now, u32 n,
-			     struct dp_error *err)
+static int hand_over_checked(struct dp_publish_host *ph, struct dp_patches *old, const struct dp_patches *now,
+			     bool *begun, struct dp_error *err)
 {
 	struct dp_maps maps;
-	int r = stop_and_look(ph, &maps, err);
+	int r = dp_maps_read(&maps, ph->tracer->pid, err);
 
-	for (u32 i = 0; i < n && !r; i++)
-		if (has_file(&maps, &now[i]))
-			r = dp_rewrite(&ph->rest, &old[i], 1, &now[i], 1, err);
+	*begun = true;
+	for (u32 i = 0; i < now->n && !r; i++)
+		if (has_file(&maps, &now->v[i]))
+			r = dp_rewrite(&ph->rest, &old->v[i], 1, &now->v[i], 1, err);
 	dp_maps_free(&maps);
-	dp_tracer_resume_all(ph->tracer);
-	dp_tracer_pump(ph->tracer);
-	return r;
+	return written(ph, r, err);
 }
 
 int dp_patches_hand_over(struct dp_publish_host *ph, struct dp_patches *old, struct dp_patches *now,
 			 struct dp_error *err)
 {
+	struct dp_patches o, n;
+	bool begun;
 	u32 k;
-	int r = 0;
+	int r;
 
 	change_alike(old, now);
 	k = split(old->v, old->n);
 	split(now->v, now->n);
-	for (u32 i = k; i < old->n && !r; i += AT_REST)
-		r = hand_over_at_rest(ph, old->v + i, now->v + i, DP_MIN(old->n - i, (u32)AT_REST), err);
-	return r || !k ? r : dp_republish(&ph->host, old->v, k, now->v, k, err);
+	r = change_pieces(ph, &(struct dp_patches){old->v + k, old->n - k},
+			  &(struct dp_patches){now->v + k, now->n - k}, hand_over_checked, &begun, &o, &n, err);
+	return r ? r
+		 : exchange_lasting(ph, &(struct dp_patches){old->v, k}, &(struct dp_patches){now->v, k}, &begun, err);
 }
 
 /* ---- forked children that are held ---- */

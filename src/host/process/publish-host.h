@@ -15,6 +15,11 @@ struct dp_publish_host {
 	struct dp_mem *mem;
 	struct dp_remote *remote;
 	bool registered; /* membarrier was registered for this process */
+	u32 batch;       /* patches for which all threads are stopped at a time */
+	struct {
+		u64 at, lo, hi; /* the page, 0: none, and what has changed in it */
+		u8 bytes[4096];
+	} page;
 };
 
 struct dp_patches {
@@ -25,11 +30,13 @@ struct dp_patches {
 void dp_publish_host_init(struct dp_publish_host *ph, struct dp_tracer *t, struct dp_mem *mem, struct dp_remote *r);
 
 /*
- * Publish all patches, or take them back, in any order. Code that stays is changed while the threads run
- * (engine/publish.c). Any other may be unmapped, and something else be mapped in its place, at any moment:
- * there all threads are stopped, for some patches at a time, and bytes change only where the patch's file is mapped
- * and they are what they should be. On an error of dp_patches_in() some patches may be in place: take them back.
- * E_ARM_MOVED, E_SITE_FOREIGN, E_TARGET_STUCK besides the errors of writing.
+ * Publish all patches, or take them back, in any order. All threads are stopped, for some patches at a time, and each
+ * patch is written at once: no breakpoint stands in the code, which would end a process whose thread comes to it with
+ * SIGTRAP blocked, were nobody there any more to trace it. Where a thread does not stop, code that stays is changed
+ * while the threads run (dp_republish()). Other code may be unmapped, and something else be mapped in its place, at any
+ * moment: there bytes change only where the patch's file is mapped and they are what they should be. On an error of
+ * dp_patches_in() some patches may be in place: take them back. E_ARM_MOVED, E_SITE_FOREIGN, E_TARGET_STUCK besides
+ * the errors of writing.
  */
 int dp_patches_in(struct dp_publish_host *ph, struct dp_patch *v, u32 n, struct dp_error *err);
 int dp_patches_out(struct dp_publish_host *ph, struct dp_patch *v, u32 n, struct dp_error *err);

@@ -4,7 +4,7 @@
  * change: the plan, the detours and the control block stay, so that a thread that is in a detour finds all that it
  * needs, and a successor sees the original bytes at a patch and leaves it alone. The others are not touched.
  *	1. What stands is compared with what is to stand, in the process and in each that inherited the probes.
- *	2. The bytes change by dp_republish(), as in change.c; redirections are in force for patches of both kinds.
+ *	2. The bytes change, as in change.c; redirections are in force for patches of both kinds.
  *	3. Each thread is seen once, and moved if it stands on a byte that a patch which came back displaces.
  */
 #include <errno.h>
