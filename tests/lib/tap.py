@@ -148,9 +148,11 @@ def text_of(path):
 
 
 def wait_for(cond, timeout=60, what="condition"):
-    end = time.time() + timeout
-    while time.time() < end:
+    """What cond() returns once it is true. On a busy machine, where a look takes long, it may take longer, too."""
+    end, looks = time.time() + timeout, 0
+    while time.time() < end or looks < 5 * timeout:
         r = cond()
+        looks += 1
         if r:
             return r
         time.sleep(0.02)
