@@ -164,7 +164,10 @@ void dp_summary_rows(FILE *to, struct dp_trace_row *rows, u32 n, const struct dp
 	}
 	if (n > 1 && (quiet < n || dp_summary_all))
 		put_row(&l, to, total, width);
-	dp_line_format(&l, "%u probe%s, %u never hit", n, n == 1 ? "" : "s", quiet);
+	if (n)
+		dp_line_format(&l, "%u probe%s, %u never hit", n, n == 1 ? "" : "s", quiet);
+	else
+		dp_line_str(&l, "no probes");
 	put_quiet(&l, rows, n, quiet);
 	dp_line_format(&l, "; %.1f s", lasted);
 	if (!l.broken)

@@ -639,6 +639,41 @@ static bool all_bodies(const struct event_lines *e)
 	return true;
 }
 
+static bool add_executable(struct line_finder *f, struct line_programs *out, struct dp_error *err)
+{
+	const struct dp_location loc = {.kind = DP_LOC_SYMBOL, .module = "exe"};
+	struct line_program *wanted = calloc(1, sizeof(*wanted));
+	bool good = wanted && dp_cmd_find_module(f, &loc, wanted, err);
+
+	if (!wanted || (good && !program_of(out, wanted)))
+		good = !dp_fail(err, E_EVENT_MEMORY, "lines");
+	free(wanted);
+	return good;
+}
+
+/* Bodies without a line that has a place are programs, without probes, of what the processes run. */
+static bool add_executables(struct line_finder *f, const struct line_target *t, struct line_programs *out,
+			    struct dp_error *err)
+{
+	if (!f->is_read && !f->program[0]) {
+		dp_fail(err, E_CMD_MISSING, "begin, end and timers alone: no process whose variables they would use");
+		dp_error_hint(err, "name one with -p, or give a command behind --");
+		return false;
+	}
+	if (!add_executable(f, out, err))
+		return false;
+	for (u32 i = 1; i < t->npids; i++) {
+		struct line_finder other;
+		struct dp_error gone;
+
+		if (!dp_cmd_finder_open(&other, t, t->pids[i], &gone))
+			continue;
+		add_executable(&other, out, &gone);
+		dp_cmd_finder_close(&other);
+	}
+	return true;
+}
+
 /* Of several modules each has variables of its own, and runs the bodies on them. */
 static void tell_bodies(const struct event_lines *e, const struct line_programs *out)
 {
@@ -774,10 +809,12 @@ bool dp_cmd_lines_compile(const struct event_lines *e, const struct line_target 
 		if (!dp_cc_line_is_body(e->v[i].text) && !e->v[i].places)
 			good = add_line(&f, e, i, t, out);
 	drop_empty(out);
+	if (good && all_bodies(e) && !add_executables(&f, t, out, &err)) {
+		dp_ui_error(&err, NULL);
+		good = false;
+	}
 	if (good && !out->n && !any_waits(e)) {
 		dp_fail(&err, E_ARM_NONE, "the program has no place of the %u line%s", e->n, e->n == 1 ? "" : "s");
-		if (all_bodies(e))
-			dp_error_hint(&err, "begin, end and timers need a line with a place beside them");
 		dp_ui_error(&err, NULL);
 		good = false;
 	}

@@ -184,6 +184,8 @@ static void scalar(struct show *s, const struct dp_rf_type *t, u64 v, u32 bits)
 		number(s, DP_SINK_SIGNED, (u64)extended(v, bits), false);
 	else if (t->kind == DP_RF_CODE)
 		number(s, DP_SINK_CODE, v, true);
+	else if (t->kind == DP_RF_OCTAL)
+		give(s, &(struct dp_sink_value){.kind = DP_SINK_UNSIGNED, .bits = v, .octal = true});
 	else
 		number(s, DP_SINK_UNSIGNED, v, t->kind == DP_RF_HEX || t->kind == DP_RF_POINTER);
 }

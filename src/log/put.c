@@ -44,7 +44,7 @@ void dp_put_group(struct dp_sink *s, enum dp_sink_group what)
 void dp_put_member(struct dp_sink *s, const char *name)
 {
 	if (dp_sink_next(s))
-		dp_line_str(s->line, s->apart);
+		dp_line_str(s->line, name && *s->apart == ',' ? ", " : s->apart); /* a structure's have names */
 	if (name && *name)
 		put_label(s->line, name);
 }
@@ -64,6 +64,20 @@ static void put_hex(struct dp_line *l, const struct dp_sink_value *v)
 	if (v->bytes && v->bytes < 8)
 		bits &= ((u64)1 << 8 * v->bytes) - 1;
 	dp_line_hex(l, bits);
+}
+
+/* As C writes it: 0644. */
+static void put_octal(struct dp_line *l, u64 bits)
+{
+	char digits[24];
+	u32 at = sizeof(digits);
+
+	do
+		digits[--at] = (char)('0' + (bits & 7));
+	while (bits >>= 3);
+	if (digits[at] != '0')
+		digits[--at] = '0';
+	dp_line_bytes(l, digits + at, sizeof(digits) - at);
 }
 
 static void put_byte(struct dp_line *l, char c)
@@ -132,6 +146,8 @@ void dp_put_value(struct dp_sink *s, const struct dp_sink_value *v)
 	case DP_SINK_SIGNED:
 		if (v->hex)
 			put_hex(l, v);
+		else if (v->octal)
+			put_octal(l, v->bits);
 		else if (v->kind == DP_SINK_SIGNED)
 			dp_line_signed(l, (s64)v->bits);
 		else

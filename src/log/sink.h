@@ -82,6 +82,7 @@ struct dp_sink_value {
 	u64 bits;         /* signed numbers: sign-extended */
 	bool hex;         /* better shown in hexadecimal, with the width of: */
 	u8 bytes;         /* its type; 0: of a word */
+	bool octal;       /* better shown in octal */
 	bool behind_call; /* of an address: see dp_symbol_text() */
 	const char *text;
 	size_t len;

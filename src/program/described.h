@@ -19,6 +19,7 @@ enum dp_rf_kind {
 	DP_RF_UNSIGNED,
 	DP_RF_SIGNED,
 	DP_RF_HEX,
+	DP_RF_OCTAL,
 	DP_RF_CHAR,
 	DP_RF_BOOL,
 	DP_RF_FLOAT,

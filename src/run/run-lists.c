@@ -37,11 +37,11 @@ struct run_module *dp_run_module_new(struct dp_run *run, struct dp_rpn_unit *u)
 	struct stat st;
 
 	if (m)
-		m->done = calloc(u->nprobes, sizeof(*m->done));
+		m->done = calloc(u->nprobes + 1ull, sizeof(*m->done));
 	if (m)
-		m->governed = calloc(u->nprobes, sizeof(*m->governed));
+		m->governed = calloc(u->nprobes + 1ull, sizeof(*m->governed));
 	if (m)
-		m->how = calloc(u->nprobes, sizeof(*m->how));
+		m->how = calloc(u->nprobes + 1ull, sizeof(*m->how));
 	if (m)
 		m->due = calloc(u->nbodies + 1ull, sizeof(*m->due));
 	if (!m || !m->done || !m->governed || !m->how || !m->due) {

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "run/run-idle.h"
 #include "run/run-priv.h"
 #include "run/run-recover.h"
 #include "run/run-trace.h"
@@ -224,7 +225,10 @@ static int try_session(struct dp_run *run, struct run_target *t, const struct dp
 		t->probes = NULL;
 		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
 	}
-	r = dp_recover_open(s, t->pid, NULL, opt, err);
+	if (t->pid && !n && !opt->adopt)
+		r = dp_idle_open(s, t->pid, err);
+	else
+		r = dp_recover_open(s, t->pid, NULL, opt, err);
 	for (u32 i = 0; i < t->nranges && !r; i++) {
 		if (t->ranges[i].left_out)
 			continue;

@@ -229,8 +229,33 @@ def refusals():
         err = traced_("begin { n = 3; }", probe, line, status=1)[1]
         assert code in err and text in err, (line, err)
         assert "^" in err or "E-DPCC-NAME" in code, (line, err)
-    err = traced_("i:1s count", "end { log(1); }", status=1)[1]
-    assert "E-ARM-NONE" in err and "need a line with a place" in err, err
+
+
+@test
+def bodies_alone():
+    """begin, end and timers need no probe beside them: of a command, a process, several, and a file"""
+    ran = ("begin { n = 5; }", "i:20ms { n++; log(n, $pid); count(ticks); }", "end { log(n); }")
+    got = events(*ran)
+    ticks = named(got, "i_20ms")
+    assert len(ticks) > 3 and [t["n"] for t in ticks] == list(range(6, 6 + len(ticks))), ticks
+    assert named(got, "end") == [{"n": 5 + len(ticks)}], got[-1]
+    assert [t["value"] for t in got if t.get("aggregate") == "ticks"] == [len(ticks)], got
+    p, q = start([program(), "1000000"]), start([program(), "1000000"])
+    before = our_mappings(p.pid)
+    for how, pids in ((("-p", str(p.pid)), {p.pid}), (("-p", f"{p.pid},{q.pid}"), {p.pid, q.pid}),
+                      (("--all", program()), {p.pid, q.pid})):
+        r = dprobes("trace", "--json", *how, *ran, "i:400ms { end_trace(); }", check=0)
+        out = json_lines(r.stdout)
+        assert {t["$pid"] for t in named(out, "i_20ms")} == pids, (how, r)
+        assert len(named(out, "end")) == len(pids) and "no probes" in r.stderr, (how, r)
+    assert our_mappings(p.pid) == before
+    stop(p)
+    stop(q)
+    with open(os.path.join(DIR, "alone.dpc"), "w") as f:
+        f.write(f'#pragma MODNAME("{program()}")\nbegin {{ n = 1; }}\ni:20ms {{ log(n); }}\n')
+    assert '"i_20ms"' in traced_("--json", "-f", f.name)[0]
+    r = dprobes("trace", "i:1s count")
+    assert r.returncode and "E-CMD-MISSING" in r.stderr and "-p" in r.stderr, r
 
 
 @test

@@ -11,7 +11,7 @@ from tap import *  # noqa: E402,F403
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE = os.path.join(HERE, "..", "..", "doc", "coming-from.md")
 LIVE = ("trace", "record", "graph", "watch")
-QUIET = re.compile("openat|open64|readline|execve|qty < 0|-f FILE")  # nothing of the kind happens, or no summary
+QUIET = re.compile("openat|open64|readline|execve|qty < 0|hello world|-f FILE")  # nothing of the kind happens, or no summary
 OF_KERNEL = re.compile(r" 't ")  # tests/kernel/guest-tracepoints.sh has these: not every kernel has tracepoints
 
 

@@ -34,8 +34,9 @@ void test()
     dprobes("-i", file, check=0)
     live(3)
     text = wait_for(lambda: (lambda t: t if "count" in t else None)(dprobes("log", check=0).stdout), what="the record")
-    assert re.search(r'^ +seed-\d+ +\[\d+\] +\d+\.\d+: work: @work\+\w+ \*p=\{count = 1,color = RED,name = "first",'
-                     r'in = \{a = -3,b = \{9,8,7\}\},next = 0x[0-9a-f]+,f1 = 1,f2 = 2,d = -1\.25\}$', text, re.M), text
+    assert re.search(r'^ +seed-\d+ +\[\d+\] +\d+\.\d+: work: @work\+\w+ \*p=\{count = 1, color = RED, name = "first", '
+                     r'in = \{a = -3, b = \{9,8,7\}\}, next = 0x[0-9a-f]+, f1 = 1, f2 = 2, d = -1\.25\}$', text,
+                     re.M), text
     # the same by the two commands, and in JSON
     rpn = os.path.join(DIR, "seed.rpn")
     r = subprocess.run([DPCC, "-o", rpn, file], stderr=subprocess.PIPE, text=True)

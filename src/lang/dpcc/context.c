@@ -250,7 +250,8 @@ static struct type *set_of(struct dpcc *c, const char *set)
 		t->is_flags |= mask != 0xffffffff;
 		last = &(*last)->next;
 	}
-	t->is_unsigned = t->is_flags;
+	t->is_octal = !strcmp(set, DP_SYSCALL_OCTAL);
+	t->is_unsigned = t->is_flags || t->is_octal;
 	return t;
 }
 

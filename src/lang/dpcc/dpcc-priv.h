@@ -41,6 +41,7 @@ struct type {
 	enum type_kind kind;
 	bool is_unsigned, is_char, is_bool, is_union, is_complex, is_flags, complete, lazy;
 	bool is_opaque; /* a structure of which not all is known */
+	bool is_octal;  /* an integer that is shown so */
 	u64 size;
 	u32 align;
 	struct type *of;

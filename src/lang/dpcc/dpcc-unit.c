@@ -357,9 +357,9 @@ static void compile(struct unit *u, const char *path)
 	for (const struct place_def *d = u->places; d; d = d->next)
 		if (!dp_cc_unit_is_moment(d))
 			dp_cc_unit_place(u, d);
-	if (!u->nprobes && !c->opt->vars_at)
-		dp_cc_fail(c, NULL, E_DPCC_PRAGMA, "%.100s: there are bodies of begin, end and timers, but no probe",
-			   path);
+	if (!u->nprobes && u->modtype != DP_RPN_USER && !c->opt->vars_at)
+		dp_cc_fail(c, NULL, E_DPCC_PRAGMA,
+			   "%.100s: bodies of begin, end and timers need a probe beside them in the kernel", path);
 	for (const struct place_def *d = u->places; d; d = d->next) /* aggregates of all probes are known */
 		if (dp_cc_unit_is_moment(d))
 			dp_cc_unit_place(u, d);

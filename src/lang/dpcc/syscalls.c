@@ -162,6 +162,8 @@ static void kind_of(struct dp_syscall_arg *arg, const char *p)
 
 	arg->kind = *p;
 	arg->set[0] = '\0';
+	if (*p == 'o')
+		strcpy(arg->set, DP_SYSCALL_OCTAL);
 	if (strcspn(p, " ") == 1)
 		return;
 	dp_format(arg->set, sizeof(arg->set), "%.*s", (int)strcspn(p, " "), p);

@@ -7,6 +7,7 @@
 
 #define DP_SYSCALLS_MAX 512
 #define DP_SYSCALL_ARGS 6
+#define DP_SYSCALL_OCTAL "octal" /* the set of numbers that are shown so, which has no names */
 
 /* Numbers of those whose names match the shell pattern. */
 u32 dp_syscalls_matching(const char *pattern, u32 *numbers, u32 max);

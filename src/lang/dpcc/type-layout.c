@@ -103,7 +103,10 @@ const char *dp_cc_type_field(struct dpcc *c, struct type *t, const struct tok *a
 			       : t->is_char ? "char"
 			       : t->size > 16 || t->size & (t->size - 1)
 				   ? dp_cc_format(c, "x8[%llu]", (unsigned long long)t->size)
-				   : dp_cc_format(c, "%c%llu", t->is_unsigned ? 'u' : 's',
+				   : dp_cc_format(c, "%c%llu",
+						  t->is_octal      ? 'o'
+						  : t->is_unsigned ? 'u'
+								   : 's',
 						  (unsigned long long)t->size * 8);
 		if (t->number)
 			return dp_cc_format(c, "T%u", t->number);

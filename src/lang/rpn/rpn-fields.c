@@ -112,15 +112,17 @@ static bool type(struct reader *r, struct dp_rf_type *t)
 		enum dp_rf_kind kind;
 		u32 size;
 	} names[] = {
-	    {"u8", DP_RF_UNSIGNED, 1},    {"u16", DP_RF_UNSIGNED, 2},  {"u32", DP_RF_UNSIGNED, 4},
-	    {"u64", DP_RF_UNSIGNED, 8},   {"s8", DP_RF_SIGNED, 1},     {"s16", DP_RF_SIGNED, 2},
-	    {"s32", DP_RF_SIGNED, 4},     {"s64", DP_RF_SIGNED, 8},    {"x8", DP_RF_HEX, 1},
-	    {"x16", DP_RF_HEX, 2},        {"x32", DP_RF_HEX, 4},       {"x64", DP_RF_HEX, 8},
-	    {"char", DP_RF_CHAR, 1},      {"bool", DP_RF_BOOL, 1},     {"f32", DP_RF_FLOAT, 4},
-	    {"f64", DP_RF_FLOAT, 8},      {"ptr", DP_RF_POINTER, 8},   {"string", DP_RF_STRING, 1},
-	    {"u128", DP_RF_UNSIGNED, 16}, {"s128", DP_RF_SIGNED, 16},  {"f80", DP_RF_FLOAT, 16},
-	    {"c64", DP_RF_COMPLEX, 8},    {"c128", DP_RF_COMPLEX, 16}, {"c256", DP_RF_COMPLEX, 32},
-	    {"bytes", DP_RF_BYTES, 1},    {"frame", DP_RF_FRAME, 8},   {"code", DP_RF_CODE, 8},
+	    {"u8", DP_RF_UNSIGNED, 1},   {"u16", DP_RF_UNSIGNED, 2},   {"u32", DP_RF_UNSIGNED, 4},
+	    {"u64", DP_RF_UNSIGNED, 8},  {"s8", DP_RF_SIGNED, 1},      {"s16", DP_RF_SIGNED, 2},
+	    {"s32", DP_RF_SIGNED, 4},    {"s64", DP_RF_SIGNED, 8},     {"x8", DP_RF_HEX, 1},
+	    {"x16", DP_RF_HEX, 2},       {"x32", DP_RF_HEX, 4},        {"x64", DP_RF_HEX, 8},
+	    {"o8", DP_RF_OCTAL, 1},      {"o16", DP_RF_OCTAL, 2},      {"o32", DP_RF_OCTAL, 4},
+	    {"o64", DP_RF_OCTAL, 8},     {"char", DP_RF_CHAR, 1},      {"bool", DP_RF_BOOL, 1},
+	    {"f32", DP_RF_FLOAT, 4},     {"f64", DP_RF_FLOAT, 8},      {"ptr", DP_RF_POINTER, 8},
+	    {"string", DP_RF_STRING, 1}, {"u128", DP_RF_UNSIGNED, 16}, {"s128", DP_RF_SIGNED, 16},
+	    {"f80", DP_RF_FLOAT, 16},    {"c64", DP_RF_COMPLEX, 8},    {"c128", DP_RF_COMPLEX, 16},
+	    {"c256", DP_RF_COMPLEX, 32}, {"bytes", DP_RF_BYTES, 1},    {"frame", DP_RF_FRAME, 8},
+	    {"code", DP_RF_CODE, 8},
 	};
 	struct rpn_token w = dp_rpn_token(r->p);
 	u32 n;

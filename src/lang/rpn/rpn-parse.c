@@ -780,7 +780,7 @@ static int parse_lines(struct parser *p, struct rpn_source *src)
 		r = end_probe(p);
 	if (!r && !p->u->name[0])
 		r = dp_rpn_fail(p->err, p->line, E_RPN_HEADER, "no name");
-	if (!r && !p->u->nprobes)
+	if (!r && !p->u->nprobes && (!p->u->nbodies || p->u->modtype != DP_RPN_USER))
 		r = dp_rpn_fail(p->err, p->line, E_RPN_HEADER, "no probe");
 	return r;
 }

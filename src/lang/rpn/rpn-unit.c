@@ -572,9 +572,9 @@ int dp_rpn_load(struct dp_rpn_unit *u, const void *bytes, size_t size, struct dp
 	if (head.version != VERSION)
 		return dp_fail(err, E_RPN_OBJECT, "version %u, this command knows %u", head.version, VERSION);
 	if (head.size != size || !is_text(head.name, sizeof(head.name)) || !head.name[0] ||
-	    !is_text(head.build_id, sizeof(head.build_id)) || head.modtype > DP_RPN_KMOD || !head.nprobes ||
-	    head.nprobes > DP_RPN_PROBES_MAX || head.nbodies > DP_RPN_BODIES_MAX || head.nlocals > DP_LOCALS_MAX ||
-	    head.nglobals > DP_GLOBALS_MAX)
+	    !is_text(head.build_id, sizeof(head.build_id)) || head.modtype > DP_RPN_KMOD ||
+	    (!head.nprobes && (!head.nbodies || head.modtype != DP_RPN_USER)) || head.nprobes > DP_RPN_PROBES_MAX ||
+	    head.nbodies > DP_RPN_BODIES_MAX || head.nlocals > DP_LOCALS_MAX || head.nglobals > DP_GLOBALS_MAX)
 		return dp_fail(err, E_RPN_OBJECT, "its head is damaged");
 	memcpy(u->name, head.name, sizeof(u->name));
 	memcpy(u->build_id, head.build_id, sizeof(u->build_id));
@@ -583,7 +583,7 @@ int dp_rpn_load(struct dp_rpn_unit *u, const void *bytes, size_t size, struct dp
 	u->id = head.id;
 	u->nlocals = head.nlocals;
 	u->nglobals = head.nglobals;
-	u->probes = calloc(head.nprobes, sizeof(*u->probes));
+	u->probes = calloc(head.nprobes + 1ull, sizeof(*u->probes));
 	u->bodies = calloc(head.nbodies + 1, sizeof(*u->bodies));
 	u->inits = calloc((head.ninits <= DP_LOCALS_MAX ? head.ninits : 0) + 1, sizeof(*u->inits));
 	good = u->probes && u->bodies && u->inits && head.ninits <= DP_LOCALS_MAX &&
