@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "abi/abi-record.h"
@@ -21,6 +22,8 @@
 #define BATCH_MAX ((u64)16 << 20) /* bytes copied out of all rings in one drain */
 #define PAGE 4096u
 #define AHEAD_LEAST 65536u /* bytes of a ring that have pages before anybody writes */
+#define AROUND 65536u      /* bytes whose pages the kernel maps when one of them is read (fault_around_bytes) */
+#define AROUNDS 64         /* reads in one call */
 
 struct source {
 	struct dp_ring *ring;
@@ -266,6 +269,28 @@ static void give(struct source *s, u64 tail)
 }
 
 /*
+ * Enter pages that are there into the page tables of the program, too, which would take a fault of its own for each.
+ * None of its threads is stopped for that. To read is enough: what is shared and may be written to is entered as such,
+ * with its neighbours. A child that inherited the rings has its own tables, and its faults. Where it fails they all do.
+ */
+static void map_there(const struct dp_reader *r, const u8 *from, u64 n)
+{
+	u64 first = r->map.there + (u64)(from - (const u8 *)r->map.at), end = first + n, at = first;
+	u8 seen[AROUNDS];
+
+	while (r->map.pid && at < end) {
+		struct iovec there[AROUNDS], here = {seen, 0};
+		unsigned long k = 0;
+
+		for (; k < AROUNDS && at < end; at = (at | (AROUND - 1)) + 1)
+			there[k++] = (struct iovec){(void *)at, 1};
+		here.iov_len = k;
+		if (process_vm_readv(r->map.pid, &here, 1, there, k, 0) < 0)
+			return;
+	}
+}
+
+/*
  * Pages that the program is going to write to for the first time are made here, not in its hits: four times as many as
  * it has used, so that a ring that holds little stays small.
  */
@@ -277,7 +302,8 @@ static void make_pages(const struct dp_reader *r, struct source *s, u64 head)
 	if (s->ahead >= want)
 		return;
 	/* Where the kernel cannot (before 5.14), they come with faults. */
-	madvise((u8 *)s->data + s->ahead, want - s->ahead, MADV_POPULATE_WRITE);
+	if (!madvise((u8 *)s->data + s->ahead, want - s->ahead, MADV_POPULATE_WRITE))
+		map_there(r, s->data + s->ahead, want - s->ahead);
 	s->ahead = want;
 }
 

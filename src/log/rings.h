@@ -17,6 +17,8 @@ struct dp_ring_map {
 	struct dp_rings *at; /* NULL: there are none */
 	u64 size;            /* of the mapping */
 	struct dp_rings g;   /* the layout */
+	u64 there;           /* where the process that logs has them mapped, */
+	s32 pid;             /* and which it is; 0: not known, or no process */
 };
 
 /* Fill in map->g. False: such rings cannot be, or are larger than the mapping. */

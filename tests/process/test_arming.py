@@ -2,6 +2,7 @@
 """What arming may not do to a target: lift its filter for it, open what it names, die of its limits, leave code
 behind."""
 import errno
+import mmap
 import os
 import re
 import sys
@@ -119,6 +120,31 @@ def sealed_rings():
     finally:
         assert stop(t, signal.SIGINT, 60) == 0, text_of(t.err_path)
     finish(p)
+
+
+def resident(pid, name):
+    """KiB of the mapping of that name that have entries in the process's page tables."""
+    found = re.search(name + r".*?^Rss: +(\d+) kB", text_of("/proc/%d/smaps" % pid), re.S | re.M)
+    return int(found.group(1)) if found else 0
+
+
+@test
+def rings_have_pages():
+    """the first records of a probe take no faults: the pages are in the process's tables before"""
+    with mmap.mmap(-1, 4096) as page:
+        try:
+            page.madvise(23)  # MADV_POPULATE_WRITE
+        except OSError as e:
+            raise Skip("the kernel makes no pages ahead of use: %s" % e)
+    p = start(["sleep", "600"])
+    t = trace_start("-p", p.pid, "p libc:malloc")
+    try:
+        wait_for(lambda: resident(p.pid, "/memfd:dprobes-rings") >= 60 * os.cpu_count() or t.poll() is not None,
+                 what="pages of the rings")
+        assert t.poll() is None, text_of(t.err_path)
+    finally:
+        assert stop(t, signal.SIGINT, 60) == 0, text_of(t.err_path)
+    stop(p)
 
 
 @test

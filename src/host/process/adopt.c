@@ -30,7 +30,7 @@ static bool map_rings(struct dp_session *s, const struct dp_known *k)
 	int fd = k->file.inode && k->rings.size == c->rings_hi - c->rings
 		     ? dp_open_rings(s->pid, c->rings, c->rings_hi, k->file.dev, k->file.inode)
 		     : -1;
-	bool good = fd >= 0 && !dp_session_map_rings(s, fd, k->rings.size, NULL);
+	bool good = fd >= 0 && !dp_session_map_rings(s, fd, c->rings, k->rings.size, NULL);
 
 	if (fd >= 0)
 		close(fd);

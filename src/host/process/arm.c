@@ -239,7 +239,7 @@ static int map_rings(struct arming *a, struct dp_error *err)
 	if (fd < 0)
 		return -EIO;
 	there = dp_is_shared_at(s->pid, fd, addr);
-	r = dp_session_map_rings(s, fd, size, err);
+	r = dp_session_map_rings(s, fd, addr, size, err);
 	close(fd);
 	if (r)
 		return r;

@@ -248,7 +248,7 @@ void dp_parts_end(struct dp_session *s);
 
 /* session-state.c */
 /* The rings are in this memory file. E_TARGET_CALL */
-int dp_session_map_rings(struct dp_session *s, int fd, u64 size, struct dp_error *err);
+int dp_session_map_rings(struct dp_session *s, int fd, u64 there, u64 size, struct dp_error *err);
 void dp_session_unmap_rings(struct dp_session *s);
 struct dp_withdrawn;
 void dp_session_add_withdrawn(struct dp_session *s, const struct dp_withdrawn *wd); /* to its figures */

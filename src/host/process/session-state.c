@@ -29,7 +29,7 @@ void dp_session_say(struct dp_session *s, const char *fmt, ...)
 	s->opt.note(s->opt.arg, text);
 }
 
-int dp_session_map_rings(struct dp_session *s, int fd, u64 size, struct dp_error *err)
+int dp_session_map_rings(struct dp_session *s, int fd, u64 there, u64 size, struct dp_error *err)
 {
 	struct stat st;
 	void *p;
@@ -41,7 +41,7 @@ int dp_session_map_rings(struct dp_session *s, int fd, u64 size, struct dp_error
 			munmap(p, size);
 		return dp_fail(err, E_TARGET_CALL, "the log rings: %s", strerror(errno));
 	}
-	s->rings = (struct dp_ring_map){.at = p, .size = size};
+	s->rings = (struct dp_ring_map){.at = p, .size = size, .there = there, .pid = s->pid};
 	s->rings_file = (struct dp_file_id){st.st_dev, st.st_ino};
 	if (dp_guard_add(p, size))
 		return 0;
