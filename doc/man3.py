@@ -17,6 +17,7 @@ PAGES = {
     "register_jprobe": ("kprobes.h", "jprobes"),
     "dp_kprobes_list": ("kprobes.h", "all probes of the process"),
     "register_watchpoint": ("watch.h", ""),
+    "dp_register_exit": ("exits.h", ""),
     "hook_exit_register": ("hooks.h", ""),
     "DECLARE_HOOK": ("hooks.h", "declaring hooks, at file scope"),
     "HOOK": ("hooks.h", "passing hooks"),

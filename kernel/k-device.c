@@ -12,6 +12,7 @@
 #include <linux/vmalloc.h>
 
 #include "k-event.h"
+#include "k-exits.h"
 #include "k-session.h"
 #include "program/program-image.h"
 #include "program/opcode.h"
@@ -86,6 +87,9 @@ static int read_program(struct dp_program *p, const struct dp_dev_probe *d, stru
 		return -dp_error_info(err->code)->number;
 	if (dp_k_locked_down(p, err))
 		return -dp_error_info(E_KERNEL_LOCKDOWN)->number;
+	r = dp_k_exits_check(p, err);
+	if (r)
+		return r;
 	if (!allow_crash && dp_program_exits_to(p, DP_EXIT_CRASHDUMP))
 		return dp_fail(err, E_KERNEL_CRASH, "exit %u", DP_EXIT_CRASHDUMP);
 	if (!dp_program_exits_to(p, DP_EXIT_KDB))
@@ -212,6 +216,18 @@ static int add(struct dp_k_session *s, struct dp_dev_probe __user *to)
 	r = tell(d->error, r, &err);
 	kfree(d);
 	return r;
+}
+
+static int unwind(struct dp_k_session *s, const struct dp_dev_unwind __user *from)
+{
+	struct dp_error err = {.column = -1};
+	struct dp_dev_unwind d;
+
+	if (copy_from_user(&d, from, sizeof(d)))
+		return -EFAULT;
+	if (s->area) /* armed, or it was */
+		return -EINVAL;
+	return tell(d.error, dp_k_stacks_add(&s->stacks, &d, &err), &err);
 }
 
 /* ---- arming ---- */
@@ -503,6 +519,9 @@ static long device_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
 		break;
 	case DP_DEV_ADD:
 		r = add(s, to);
+		break;
+	case DP_DEV_UNWIND:
+		r = unwind(s, to);
 		break;
 	case DP_DEV_ARM:
 		r = arm(s, to);

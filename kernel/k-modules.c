@@ -3,6 +3,7 @@
 #include <linux/module.h>
 #include <linux/notifier.h>
 
+#include "k-exits.h"
 #include "k-hooks.h"
 #include "kernel-priv.h"
 
@@ -32,6 +33,7 @@ static int on_module(struct notifier_block *nb, unsigned long state, void *data)
 		break;
 	case MODULE_STATE_GOING:
 		dp_k_hooks_gone(mod, false);
+		dp_k_exits_gone(mod);
 		dp_k_module_each(mod, true, gone, NULL);
 		dp_k_module_each(mod, false, gone, mod);
 		break;

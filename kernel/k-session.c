@@ -147,6 +147,7 @@ static void make_ready(struct dp_k_session *s, u32 i, u64 words)
 
 	dp_k_prog_init(run, &p->prog, i);
 	run->probe_flags = p->is_return ? DP_PROBE_RETURN : 0;
+	run->stacks = s->stacks;
 	run->sinks = s->sinks;
 	run->counts = s->area + s->g.counts_off + i * sizeof(struct dp_counts);
 	run->counts_stride = s->g.counts_stride;
@@ -289,6 +290,7 @@ void dp_k_session_free(struct dp_k_session *s)
 		dp_k_session_probe_free(s->probes[i]);
 	dp_free(s->probes);
 	dp_free(s->calls);
+	dp_k_stacks_free(s->stacks);
 	kfree(s->pids);
 	kfree(s->sinks);
 	vfree(s->area);

@@ -10,6 +10,7 @@
 #include <linux/uprobes.h>
 
 #include "abi/abi-ring.h"
+#include "k-unwind.h"
 #include "run.h"
 #include "abi/abi-device.h"
 
@@ -61,6 +62,7 @@ struct dp_k_session {
 	struct dp_rings g; /* ours: the one in the area may be overwritten */
 	struct dp_k_sink *sinks;
 	struct dp_k_calls *calls;
+	struct dp_k_stacks *stacks;
 	s32 *pids; /* hits of other processes are passed over; in order */
 	u32 npids; /* 0: of none */
 };

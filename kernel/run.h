@@ -36,9 +36,11 @@ struct dp_k_sink {            /* one processor's end of a log */
 #define DP_K_LOGMAX (DP_LOGMAX - DP_COMM_SIZE) /* payload of a record, which the task's name ends */
 
 struct dp_k_plain;
+struct dp_k_stacks;
 
 struct dp_k_prog {
 	struct dp_code_rt rt;
+	const struct dp_k_stacks *stacks; /* k-unwind.h: call chains go on in these processes; NULL: in none */
 	struct dp_k_plain *plain; /* plain.c: the same as a list, NULL: it is none */
 	u32 event;                /* in records */
 	u32 probe_flags;          /* DP_PROBE_* */

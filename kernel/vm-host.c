@@ -10,6 +10,7 @@
 #include <linux/sched/task_stack.h>
 #include <linux/uaccess.h>
 
+#include "k-unwind.h"
 #include "run.h"
 
 #include <asm/asm.h>
@@ -261,15 +262,24 @@ HIT void dp_hit_cpuid(struct dp_hit *h, u32 leaf, u32 abcd[4])
 	cpuid_count(leaf, 0, &abcd[0], &abcd[1], &abcd[2], &abcd[3]);
 }
 
-/* The kernel's own unwinder, from the registers at the hit. */
+/*
+ * The kernel's own unwinder, from the registers at the hit; then, where the session knows the process, on in its own
+ * code, from the registers with which it came into the kernel.
+ */
 HIT u32 dp_hit_frames(struct dp_hit *h, u64 *ips, u32 n)
 {
+	const struct dp_k_prog *p = container_of(h->prog, struct dp_k_prog, rt);
+	struct pt_regs *regs = (struct pt_regs *)h->regs;
 	u32 found = 0;
 
+	if (p->stacks && user_mode(regs))
+		return current->mm ? dp_k_stacks_walk(p->stacks, regs, ips, n) : 0;
 	if (dp_k_sym.save_trace)
-		found = dp_k_sym.save_trace((struct pt_regs *)h->regs, (unsigned long *)ips, n, 0);
+		found = dp_k_sym.save_trace(regs, (unsigned long *)ips, n, 0);
 	if (!found)
 		ips[found++] = dp_regs_ip(h->regs);
+	if (p->stacks && found < n && current->mm && !(current->flags & PF_KTHREAD))
+		found += dp_k_stacks_walk(p->stacks, task_pt_regs(current), ips + found, n - found);
 	return found;
 }
 

@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 
-#define DP_ABI 17
+#define DP_ABI 18
 #define DP_CONTROL_MAGIC 0x31424f5250594e44ull /* "DNYPROB1" */
 #define DP_REDIRECTED 0x4452494445525044ull    /* value of a trap signal whose thread a tracer has redirected already */
 
@@ -108,6 +108,7 @@ struct dp_control {
 	u64 clock_tsc, clock_ns; /* a moment by both clocks */
 	u64 clock_mult;          /* nanoseconds per tick, 32.32 fixed point; 0: no program asks */
 	u64 unwind;              /* struct dp_unwind; 0: no program asks */
+	u64 exits;               /* dp_exit_call_fn; 0: no program calls any */
 	u64 asks;                /* struct dp_asks; 0: nobody does */
 	u64 pages;               /* struct dp_range[]: whole pages that are watched, sorted, not overlapping */
 	u64 copies;              /* struct dp_copies */

@@ -10,7 +10,7 @@
 #include "base/base.h"
 
 #define DP_DEV_PATH "/dev/dprobes"
-#define DP_DEV_ABI 8 /* change it with anything here or in a layout of this folder that the module hands out */
+#define DP_DEV_ABI 9 /* change it with anything here or in a layout of this folder that the module hands out */
 
 #define DP_DEV_PLACE_MAX 320 /* "function", "module:function" */
 
@@ -64,6 +64,17 @@ struct dp_dev_arm {
 	u64 pids;      /* address of s32: hits of other processes are passed over; npids 0: of none */
 	u64 size;      /* out: of the mapping, struct dp_rings first (abi-ring.h) */
 	u64 words_off; /* out: where the words are in it */
+};
+
+/*
+ * By which the call chains of programs go on from the kernel into the code of that process: before the session is armed,
+ * once for each process.
+ */
+struct dp_dev_unwind {
+	u64 error;
+	s32 pid;
+	u32 nmodules;
+	u64 modules; /* address of struct dp_unwind_module (abi-unwind.h), whose rows are addresses here */
 };
 
 enum dp_dev_how {
@@ -126,6 +137,7 @@ struct dp_dev_list {
 #define DP_DEV_JUDGE DP_DEV_IOC(4, struct dp_dev_judge, 3u)
 #define DP_DEV_SYMBOL DP_DEV_IOC(5, struct dp_dev_symbol, 3u)
 #define DP_DEV_LIST DP_DEV_IOC(6, struct dp_dev_list, 3u)
+#define DP_DEV_UNWIND DP_DEV_IOC(9, struct dp_dev_unwind, 3u)
 #define DP_DEV_SYNC 0xdb07u   /* bring the counts of missed hits up to date in the mapping */
 #define DP_DEV_DISARM 0xdb08u /* take the probes out; the mapping stays */
 

@@ -18,6 +18,35 @@ struct dp_unwind_at {
 	u64 ip, sp, frame; /* frame: the frame register */
 };
 
+/* How many of n entries begin with a number that is at most v: they are sorted by it. */
+#define DP_UNWIND_BELOW(entries, n, member, v)             \
+	({                                                 \
+		u32 lo_ = 0, hi_ = (n);                    \
+		while (lo_ < hi_) {                        \
+			u32 mid_ = (lo_ + hi_) / 2;        \
+			if ((entries)[mid_].member <= (v)) \
+				lo_ = mid_ + 1;            \
+			else                               \
+				hi_ = mid_;                \
+		}                                          \
+		lo_;                                       \
+	})
+
+/* The row of that address; NULL: there is none. u may be NULL. */
+static DP_ALWAYS const struct dp_unwind_row *dp_unwind_row_at(const struct dp_unwind *u, u64 ip)
+{
+	const struct dp_unwind_module *m;
+	const struct dp_unwind_row *rows;
+	u32 n = u ? DP_UNWIND_BELOW(u->modules, u->n, lo, ip) : 0;
+
+	if (!n || ip >= u->modules[n - 1].hi)
+		return (void *)0;
+	m = &u->modules[n - 1];
+	rows = (const struct dp_unwind_row *)m->rows;
+	n = DP_UNWIND_BELOW(rows, m->n, pc, (u32)(ip - m->lo));
+	return n ? &rows[n - 1] : (void *)0;
+}
+
 typedef bool dp_unwind_word_fn(void *stack, u64 addr, u64 *v); /* false: it cannot be read */
 
 /* Out of a signal handler, to what it interrupted. */

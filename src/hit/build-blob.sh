@@ -14,7 +14,7 @@ flags="-std=gnu17 -O2 -g -ffreestanding -fPIE -mgeneral-regs-only -mno-red-zone 
 objects=
 arch=../arch/x86_64
 : >commands # for packaging/compile-commands.py
-for f in hit-calls.c hit-guard.c copy.c $arch/entry/hit-entry.S hit.c hit-mem.c \
+for f in hit-calls.c hit-exits.c hit-guard.c copy.c $arch/entry/hit-entry.S hit.c hit-mem.c \
 	page.c hit-rpn.c signal.c string.c hit-text.c hit-unwind.c vm.c hit-watch.c $arch/store.c \
 	$arch/insn.c $arch/insn-class.c $arch/insn-table.c $arch/insn-table-vex.c $arch/insn-table-evex.c; do
 	$cc $flags "-I$src" "-I$src/../include" -c "$src/hit/$f" -o "${f##*/}.o"

@@ -58,6 +58,12 @@ u32 dp_rpn_cpuid(struct dp_hit *h, u32 sp);
 /* n words of the call chain, the hit on top; returns the new top. */
 u32 dp_rpn_push_frames(struct dp_hit *h, u32 sp, u32 n);
 
+/*
+ * Calls the exit facility of that name (len bytes) with nargs words of the stack, in whose place its results are put:
+ * what lies deeper was there first.
+ */
+u32 dp_rpn_call_exit(struct dp_hit *h, u32 sp, const u8 *name, u32 len, u32 nargs, u32 nresults);
+
 /* n words of the text in scratch; returns the new top. */
 u32 dp_rpn_push_text(struct dp_hit *h, u32 sp, u32 n);
 /* Index of the words that belong to the key in the k words on the stack, ~0: the table at lv[first] has no room. */

@@ -35,39 +35,10 @@ static bool word_at(void *stack, u64 addr, u64 *v)
 	return true;
 }
 
-/* How many of n entries begin with a number that is at most v: they are sorted by it. */
-#define BELOW(entries, n, member, v)                       \
-	({                                                 \
-		u32 lo_ = 0, hi_ = (n);                    \
-		while (lo_ < hi_) {                        \
-			u32 mid_ = (lo_ + hi_) / 2;        \
-			if ((entries)[mid_].member <= (v)) \
-				lo_ = mid_ + 1;            \
-			else                               \
-				hi_ = mid_;                \
-		}                                          \
-		lo_;                                       \
-	})
-
-static const struct dp_unwind_row *row_at(const struct dp_control *ctl, u64 ip)
-{
-	const struct dp_unwind *u = (const struct dp_unwind *)ctl->unwind;
-	const struct dp_unwind_module *m;
-	const struct dp_unwind_row *rows;
-	u32 n = u ? BELOW(u->modules, u->n, lo, ip) : 0;
-
-	if (!n || ip >= u->modules[n - 1].hi)
-		return (void *)0;
-	m = &u->modules[n - 1];
-	rows = (const struct dp_unwind_row *)m->rows;
-	n = BELOW(rows, m->n, pc, (u32)(ip - m->lo));
-	return n ? &rows[n - 1] : (void *)0;
-}
-
 /* To the caller; false: there is none, or it is not known. at: an address inside the instruction that is under way. */
 static bool step(struct walk *w, u64 at, bool *signal)
 {
-	const struct dp_unwind_row *row = row_at(w->h->ctl, at);
+	const struct dp_unwind_row *row = dp_unwind_row_at((const struct dp_unwind *)w->h->ctl->unwind, at);
 	u64 align = dp_regs_align(w->h->regs);
 
 	*signal = row && row->kind == DP_UNWIND_SIGNAL;

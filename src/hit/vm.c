@@ -434,6 +434,17 @@ op_PREFIX:
 	OP(PUSH_STATE2) sp = dp_rpn_push_state(h, sp, a->reg); END
 	OP(PUSH_CPUID) sp = dp_rpn_cpuid(h, sp); END
 	OP(PUSH_TID) PUSH(h->tid); END
+	OP(CALL_EXIT)
+	const u8 *name = pc;
+	pc += a->name;
+	TRY(dp_rpn_call_exit(h, sp, name, a->name, 0, 0));
+	END
+	OP(CALL_EXIT_N)
+	const u8 *name = pc;
+	pc += a->name;
+	TRY(dp_rpn_call_exit(h, sp, name, a->name, a->args, a->results));
+	sp += (u32)a->args - a->results;
+	END
 	ASK(PUSH_UID, dp_hit_uid(h), 0)
 	ASK(PUSH_PPID, dp_hit_ppid(h), 1)
 	KERNEL_ONLY(PUSH_CGROUP, PUSH(dp_hit_cgroup(h));)

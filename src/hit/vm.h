@@ -118,6 +118,13 @@ static inline struct dp_regs *dp_hit_user(struct dp_hit *h)
 #endif
 
 /*
+ * Calls an exit facility that a module, or a library in the process, has registered under that name (len bytes). 0, or
+ * a positive errno: ENOENT when there is none, EPROTO when it takes or gives another number of words, else what it
+ * has returned itself.
+ */
+u32 dp_hit_call_exit(struct dp_hit *h, const u8 *name, u32 len, u32 nargs, u32 nresults, const u64 *args, u64 *results);
+
+/*
  * What `exit N` hands over to (DP_EXIT_*). In a process: a core dump is made and the process goes on, or it stops once
  * the hit's records are written (rec_flags). In a kernel that allows it: a panic, from which one does not
  * come back, or its debugger, behind the hit's records.

@@ -220,6 +220,12 @@ u32 dp_op_work(const struct dp_op_view *insn)
 	}
 }
 
+void dp_op_exit(const struct dp_op_view *insn, u32 *args, u32 *results)
+{
+	*args = insn->opcode == DP_OP_CALL_EXIT_N ? (u32)insn->v[0] : 0;
+	*results = insn->opcode == DP_OP_CALL_EXIT_N ? (u32)insn->v[1] : 0;
+}
+
 void dp_op_effect(const struct dp_op_view *insn, u32 *pops, u32 *pushes)
 {
 	u32 num = (u32)dp_op_operand(insn, DP_KIND_NUM);
@@ -236,6 +242,9 @@ void dp_op_effect(const struct dp_op_view *insn, u32 *pops, u32 *pushes)
 	case DP_RULE_RPN_POPN:
 	case DP_RULE_RPN_FIND:
 		*pops += num;
+		break;
+	case DP_RULE_EXIT:
+		dp_op_exit(insn, pops, pushes);
 		break;
 	case DP_RULE_PUSHN:
 	case DP_RULE_RPN_PUSHN:
@@ -418,6 +427,8 @@ static bool acts(const struct dp_op_view *insn)
 	case DP_OP_POP_IO16:
 	case DP_OP_POP_IO32:
 	case DP_OP_EXIT_TO:
+	case DP_OP_CALL_EXIT:
+	case DP_OP_CALL_EXIT_N:
 		return true;
 	default:
 		return insn->info->op.does == DP_DOES_WRITE;

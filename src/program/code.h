@@ -125,6 +125,9 @@ bool dp_operand_fits(enum dp_operand_kind kind, s64 v);
  */
 void dp_op_effect(const struct dp_op_view *insn, u32 *pops, u32 *pushes);
 
+/* Of a call of an exit facility: the words that it passes and gets; its name is the instruction's text. */
+void dp_op_exit(const struct dp_op_view *insn, u32 *args, u32 *results);
+
 /* What it costs beyond its bytes, as far as its operands tell (program/work.h). */
 u32 dp_op_work(const struct dp_op_view *insn);
 

@@ -56,6 +56,7 @@ enum dp_rule {
 	DP_RULE_RPN_TEXT,  /* the same; NUM words fit into the scratch memory */
 	DP_RULE_RPN_FIND,  /* pops NUM words; the table that its operands describe lies in the local variables */
 	DP_RULE_RPN_FOLD,  /* NUM is an enum dp_aggregate_kind */
+	DP_RULE_EXIT,      /* calls an exit facility: pops and pushes as many words as its operands say */
 	DP_RULE_CALL,      /* control goes to the target, and comes back behind with any stack */
 	DP_RULE_HANDLER,   /* control may come to the target at any time from now on, with any stack */
 	DP_RULE_KERNEL,    /* for probes in the kernel only */
@@ -166,6 +167,9 @@ enum dp_bad_operand {
 
 #define DP_EX_DEFAULT 0x0fff     /* mask when the program gives none */
 #define DP_EX_NONMASKABLE 0x0fff /* these end a program that does not enable them */
+
+#define DP_EXIT_WORDS_MAX 8 /* that an exit facility takes, or gives */
+#define DP_EXIT_NAME_MAX 32 /* bytes of its name, with the end */
 
 #define DP_EXIT_KDB 1
 #define DP_EXIT_CRASHDUMP 2

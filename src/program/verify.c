@@ -190,6 +190,18 @@ static int check_thread_value(struct verifier *v, const struct dp_op_view *insn)
 	return check_table(v, insn, 1, insn->v[0], insn->v[1], 1);
 }
 
+/* Whether there is such a facility, and of this signature, the host asks. */
+static int check_exit(struct verifier *v, const struct dp_op_view *insn)
+{
+	s64 len = dp_op_operand(insn, DP_KIND_TEXT);
+	u32 args, results;
+
+	dp_op_exit(insn, &args, &results);
+	if (args > DP_EXIT_WORDS_MAX || results > DP_EXIT_WORDS_MAX)
+		return bad(v, insn, E_PROG_OPERAND, DP_MAX(args, results));
+	return len >= 1 && len < DP_EXIT_NAME_MAX ? 0 : bad(v, insn, E_PROG_OPERAND, len);
+}
+
 static bool needs_open(u8 rule)
 {
 	return rule >= DP_RULE_STORE1 && rule <= DP_RULE_SPAN;
@@ -236,6 +248,8 @@ static int check_rule(struct verifier *v, const struct dp_op_view *insn)
 	case DP_RULE_PATTERN:
 		len = dp_op_operand(insn, DP_KIND_TEXT);
 		return len <= DP_TEXT_OPERAND_MAX ? 0 : bad(v, insn, E_PROG_OPERAND, len);
+	case DP_RULE_EXIT:
+		return check_exit(v, insn);
 	case DP_RULE_PUSHN:
 		len = dp_op_operand(insn, DP_KIND_NUM);
 		return len >= 1 && len <= DP_FRAMES_MAX ? 0 : bad(v, insn, E_PROG_OPERAND, len);

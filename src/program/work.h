@@ -27,6 +27,7 @@ static inline __attribute__((__always_inline__)) u32 dp_work_reserve(u32 work)
 #define DP_WORK_READ (DP_RING0 ? 50u : 500u) /* in a process it may be a system call */
 #define DP_WORK_DEVICE (DP_RING0 * 2000u)    /* of a port or a register that may leave a virtual machine */
 #define DP_WORK_HANDLED 500u                 /* an exception that a handler takes; the bytes of the program besides */
+#define DP_WORK_EXIT 1000u                   /* of an exit facility; what it does is its own affair */
 #define DP_WORK_FRAME 100u                   /* of a call chain */
 
 /* Besides DP_WORK_READ for a text of n bytes, which is read by pieces, or for so many bytes of memory. */

@@ -80,6 +80,74 @@ END
 	say $? "and its probe is gone"
 }
 
+# Functions of a module that programs call by name.
+facilities() {
+	cat >/tmp/exits.rpn <<'END'
+name = bzImage
+modtype = kernel
+major = 7
+jmpmax = 32
+logmax = 100
+vars = 2
+offset = do_sys_openat2
+ex_mask = 0xffff
+	sx gone
+	push d, 0x70
+	call_exit 1, 1, "weight"
+	pop lv, 0
+	call_exit "mark"
+	push d, 0x1111
+	log 1
+	push lv, 0
+	log 1
+	ux
+	exit
+gone:	log 3
+	exit
+END
+	! $dprobes -i /tmp/exits.rpn 2>/tmp/err && grep -q 'E-EXIT-NONE.*"weight"' /tmp/err
+	say $? "a program that calls an exit facility which is not there is refused"
+	insmod exit-example.ko
+	sed 's/1, 1, "weight"/2, 1, "weight"/' /tmp/exits.rpn >/tmp/bad.rpn
+	! $dprobes -i /tmp/bad.rpn 2>/tmp/err &&
+		grep -q 'E-EXIT-SIGNATURE.*"weight" takes 1 words and gives 1, not 2 and 1' /tmp/err
+	say $? "and one that passes another number of words"
+	$dprobes -i /tmp/exits.rpn --log=PROCNAME >/tmp/out
+	say $? "the program is inserted once a module has registered the facility"
+	cat /proc/version >/dev/null
+	logged '1111 00000000 *00000000 00000003\|11 11 00.* 03 00\|0x1111.*0x3\|1111.*3'
+	say $? "it calls the facility and gets its result"
+	$dprobes -q >/tmp/out
+	! grep -q 'exceptions [1-9]' /tmp/out
+	say $? "without an exception"
+	rmmod exit_example
+	say $? "the module can go while programs call its facilities"
+	dmesg | grep -q 'exit_example: marked [1-9][0-9]* times'
+	say $? "the one that takes no words was called"
+	cat /proc/version >/dev/null
+	soon '$dprobes -q | grep -q "exceptions [1-9]"'
+	say $? "from then on a call is an exception"
+	insmod exit-example.ko leave=1
+	$dprobes vars --local | grep -q 'lv 0 = 3'
+	say $? "the program goes on when it is there again"
+	rmmod exit_example && dmesg | grep -q 'exit_example has left exit facilities behind'
+	say $? "facilities that a module leaves behind are taken out"
+	cat /proc/version >/dev/null
+	$dprobes -r -a >/dev/null
+	sed 's/push d, 0x70/push d, 0/' /tmp/exits.rpn >/tmp/zero.rpn
+	insmod exit-example.ko
+	$dprobes -i /tmp/zero.rpn >/tmp/out
+	cat /proc/version >/dev/null
+	soon '$dprobes -q | grep -q "exceptions [1-9]"'
+	say $? "an error of the facility is an exception"
+	$dprobes -r -a >/dev/null
+	$dprobes trace 'p kernel:do_sys_openat2 { int bits = call_exit("weight", 0xf0f); if (comm_is("cat")) log(bits); }' -- cat /proc/version \
+		>/tmp/out 2>/tmp/err
+	grep -q 'bits=8' /tmp/out
+	say $? "a handler in C calls a facility"
+	rmmod exit_example
+}
+
 # Types of the kernel, without which there is nothing to be said in C.
 has_btf() {
 	[ -r /sys/kernel/btf/vmlinux ] || { echo "tap: ok - $1 # SKIP the kernel has no BTF"; false; }

@@ -70,6 +70,26 @@ of_one_process() {
 	kill $other
 }
 
+# Call chains that go on from the kernel in the process's own code.
+whole_chains() {
+	$dprobes trace --json --duration 0.4 -p $target 't sched:sched_switch switches=count by $backtrace' \
+		'r kernel:schedule off=sum($duration) by $backtrace' >/tmp/tables 2>/tmp/err
+	say $? "tables by the frames of the kernel and of the process"
+	kernel='"[a-z_0-9.]*schedule+[^]]*"do_syscall_64+0x[0-9a-f]*",[^]]*'
+	grep '"switches"' /tmp/tables | grep -q "$kernel\"[a-z_0-9]*nanosleep+0x[0-9a-f]*\",[^]]*\"go_on+0x" &&
+		grep '"switches"' /tmp/tables | grep -q "$kernel\"[a-z_0-9]*nanosleep+0x[0-9a-f]*\",[^]]*\"main+0x"
+	say $? "where it gives up the processor, from the kernel to main and to the thread's function"
+	grep '"off"' /tmp/tables | grep -q "$kernel\"go_on+0x" && grep '"off"' /tmp/tables | grep -q "$kernel\"main+0x"
+	say $? "and for how long"
+	$dprobes trace -o /tmp/out --duration 0.4 -p $target \
+		'p kernel:__x64_sys_getppid bt=$backtrace:symbol[16]' 2>/tmp/err
+	grep -q 'bt={__x64_sys_getppid+0x[^}]*,syscall+0x[0-9a-f]*,main+0x' /tmp/out
+	say $? "a record has both, too"
+	$dprobes trace -o /tmp/out --duration 0.4 'p kernel:__x64_sys_getppid bt=$backtrace:symbol[16]' 2>/tmp/err
+	grep -q 'bt={__x64_sys_getppid+0x' /tmp/out && ! grep -q 'main+0x' /tmp/out
+	say $? "without a process chains end where the kernel is entered"
+}
+
 of_a_command() {
 	$dprobes trace -o /tmp/out 'p kernel:__x64_sys_getppid c=$comm' -- sh -c 'echo $PPID' >/tmp/said 2>/tmp/err
 	say $? "the kernel below a command"
@@ -169,6 +189,7 @@ worlds() {
 	one_table
 	in_one_order
 	of_one_process
+	whole_chains
 	of_a_command
 	kill $target
 	costs

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* See machine.h. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,6 +125,11 @@ void dp_hit_cpuid(struct dp_hit *h, u32 leaf, u32 abcd[4])
 }
 
 /* Half of what is asked for, at most five. */
+u32 dp_hit_call_exit(struct dp_hit *h, const u8 *name, u32 len, u32 nargs, u32 nresults, const u64 *args, u64 *results)
+{
+	return ENOENT;
+}
+
 u32 dp_hit_frames(struct dp_hit *h, u64 *ips, u32 n)
 {
 	u32 found = DP_MIN((n + 1) / 2, 5u);

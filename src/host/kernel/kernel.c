@@ -13,7 +13,9 @@
 #include "abi/abi-control.h"
 #include "abi/abi-device.h"
 #include "host/kernel/kernel.h"
+#include "host/kernel/user-stacks.h"
 #include "arch/arch.h"
+#include "program/opcode.h"
 #include "program/program-image.h"
 #include "symbols/kallsyms.h"
 #include "symbols/symbols.h"
@@ -46,6 +48,7 @@ struct dp_kernel {
 	u32 nwords;
 	u64 words_off, size;
 	struct dp_ring_map rings;
+	struct dp_user_stacks stacks;
 	struct dp_module *file; /* the last one of user(FILE), NULL: none */
 	bool removed;
 	struct known cache[CACHED];
@@ -114,6 +117,7 @@ void dp_kernel_close(struct dp_kernel *k)
 		free(k->cache[i].name);
 	if (k->file)
 		dp_module_close(k->file);
+	dp_user_stacks_free(&k->stacks);
 	free(k->probes);
 	free(k->words);
 	free(k);
@@ -471,6 +475,16 @@ static volatile u64 *words_of(void *session)
 
 /* ---- armed ---- */
 
+/* Chains of processes that are known go on in their own code. */
+static int send_stacks(struct dp_kernel *k, struct dp_error *err)
+{
+	bool walks = false;
+
+	for (u32 i = 0; i < k->nprobes && !walks; i++)
+		walks = dp_program_uses(&k->probes[i].event->prog, DP_OP_PUSH_FRAMES);
+	return walks && k->opt.nonly ? dp_user_stacks_send(&k->stacks, k->fd, k->opt.only, k->opt.nonly, err) : 0;
+}
+
 static int arm(void *session, struct dp_error *err)
 {
 	struct dp_kernel *k = session;
@@ -485,6 +499,8 @@ static int arm(void *session, struct dp_error *err)
 	void *at;
 	int r = k->nprobes ? 0 : dp_fail(err, E_ARM_NONE, "the kernel");
 
+	if (!r)
+		r = send_stacks(k, err);
 	if (!r)
 		r = ask(k, DP_DEV_ARM, &arm, &told, err);
 	if (r)
@@ -591,6 +607,9 @@ static bool symbolize(void *session, void **names, u64 addr, char *buf, size_t s
 	struct dp_kernel *k = session;
 	struct known *c = &k->cache[(addr ^ addr >> 12) % CACHED];
 	struct dp_dev_symbol sym = {.addr = addr};
+
+	if (!(addr >> 63))
+		return dp_user_stacks_name(&k->stacks, addr, buf, size);
 
 	if (!c->used || c->addr != addr) {
 		free(c->name);

@@ -365,6 +365,8 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 	if (!r)
 		r = dp_unwind_build(s, err);
 	if (!r)
+		r = dp_session_exits(s, &s->exits, err);
+	if (!r)
 		r = dp_mem_open(&a.mem, s->pid, err);
 	if (!r)
 		r = dp_stretches_guard(s, err);

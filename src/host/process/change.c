@@ -721,7 +721,8 @@ static bool has_room(const struct dp_session *s)
 	for (u32 i = 0; i < s->nprobes; i++)
 		if (s->probes[i].event && (s->probes[i].fresh || s->probes[i].leaving) && s->probes[i].event->is_watch)
 			return false;
-	return s->nprobes <= s->changes.probes && (s->unwind.n || !dp_session_uses(s, DP_OP_PUSH_FRAMES));
+	return s->nprobes <= s->changes.probes && (s->unwind.n || !dp_session_uses(s, DP_OP_PUSH_FRAMES)) &&
+	       (s->exits || !dp_session_calls_exits(s));
 }
 
 static int change(struct dp_session *s, struct dp_error *err)

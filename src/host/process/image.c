@@ -244,6 +244,7 @@ int dp_build_control(struct arming *a, struct dp_error *err)
 	}
 	a->ctl = c;
 	c->unwind = s->unwind.n ? origin + dp_unwind_place(&s->unwind, base, &at, origin) : 0;
+	c->exits = s->exits;
 	c->npages = dp_pages_ranges(s, pages);
 	c->pages = put(base, &at, origin, pages, c->npages * sizeof(*pages));
 	c->pagemap = -1;

@@ -164,6 +164,7 @@ struct dp_session {
 	pid_t stepping;            /* present.c: the thread that has not got to the end of its hit yet; 0: none */
 	struct dp_session_stats stats;
 	struct dp_unwind_tables unwind;
+	u64 exits; /* function by which programs call exit facilities; 0: none does */
 	struct dp_watch_part watch;
 	struct dp_pages_part pages;
 	struct dp_late_points late;
@@ -296,6 +297,13 @@ void dp_compile_place(struct dp_session *s, struct dp_spot *spots, u32 n, u64 ba
 struct arming;
 int dp_compile_write(struct arming *a, const struct dp_spot *spots, u32 n, const struct dp_plan *plan,
 		     struct dp_range to, struct dp_error *err);
+
+/*
+ * process-exits.c: whether all exit facilities that programs call are registered, and the function by which the hit
+ * calls them, 0: no program does. E_EXIT_NONE, E_EXIT_SIGNATURE, those of dp_process_registry().
+ */
+bool dp_session_calls_exits(const struct dp_session *s);
+int dp_session_exits(struct dp_session *s, u64 *function, struct dp_error *err);
 
 /* process-unwind.c */
 bool dp_session_uses(const struct dp_session *s, enum dp_opcode opcode); /* in any of its programs */

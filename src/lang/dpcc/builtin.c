@@ -542,6 +542,33 @@ static void gen_exit_to(struct dpcc *c, struct node *n)
 	dp_cc_emit(c, "exit %lld", (long long)v);
 }
 
+/* With all arguments as words; one result, or none. */
+static void call_facility(struct dpcc *c, struct node *n, u32 results)
+{
+	u32 args = 0;
+
+	if (!*n->op || strlen(n->op) >= DP_EXIT_NAME_MAX)
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "the name of an exit facility has 1 to %d characters",
+			   DP_EXIT_NAME_MAX - 1);
+	for (struct node *arg = n->a; arg; arg = arg->next, args++) {
+		if (args == DP_EXIT_WORDS_MAX)
+			dp_cc_fail(c, arg->tok, E_DPCC_TYPE, "an exit facility takes at most %d arguments",
+				   DP_EXIT_WORDS_MAX);
+		dp_cc_gen_value(c, dp_cc_cast_to(c, dp_cc_to_value(c, arg->a), &dp_cc_type_ulong));
+	}
+	dp_cc_emit(c, "call_exit %u,%u,%s", args, results, quoted(c, n->op));
+}
+
+static void gen_call_exit(struct dpcc *c, struct node *n)
+{
+	call_facility(c, n, 1);
+}
+
+static void gen_call_exit_void(struct dpcc *c, struct node *n)
+{
+	call_facility(c, n, 0);
+}
+
 /* ---- all of them ---- */
 
 static const struct builtin builtins[] = {
@@ -598,6 +625,8 @@ static const struct builtin builtins[] = {
     {"setminor", ARG_ONE, &dp_cc_type_void, .code = "setmin"},
     {"exit", ARG_NONE, &dp_cc_type_void, .code = "exit"},
     {"exit_to", ARG_ONE, &dp_cc_type_void, .gen = gen_exit_to},
+    {"call_exit", ARG_TEXT_AND_ANY, &dp_cc_type_long, .gen = gen_call_exit},
+    {"call_exit_void", ARG_TEXT_AND_ANY, &dp_cc_type_void, .gen = gen_call_exit_void},
     {"remove", ARG_NONE, &dp_cc_type_void, .code = "remove"},
     {"abort", ARG_NONE, &dp_cc_type_void, .code = "abort"},
     /* Made by the compiler alone. */

@@ -454,6 +454,7 @@ enum argument {
 	ARG_TEXT,
 	ARG_TEXT_AND_ONE,
 	ARG_TEXT_AND_TWO,
+	ARG_TEXT_AND_ANY,
 	ARG_ANY,
 	ARG_KEYS, /* the name of an aggregate and its keys */
 	ARG_VALUE_AND_KEYS,

@@ -24,6 +24,7 @@ static const struct {
     {"call T_", "threads"},
     {"push procid", "processors"},
     {"exit ", "facilities"},
+    {"call_exit ", "facilities"},
     {"remove", "probes"},
 };
 

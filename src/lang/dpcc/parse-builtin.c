@@ -382,7 +382,7 @@ struct node *dp_cc_parse_builtin(struct dpcc *c, const struct tok *name)
 	if (!strcmp(b->name, "log_args"))
 		parameters(c, n);
 	if (b->args == ARG_TEXT || b->args == ARG_TEXT_AND_ONE || b->args == ARG_TEXT_AND_TWO ||
-	    !strcmp(b->name, "printf")) {
+	    b->args == ARG_TEXT_AND_ANY || !strcmp(b->name, "printf")) {
 		struct tok *t = text_argument(c);
 
 		n->op = t->str;
@@ -396,7 +396,7 @@ struct node *dp_cc_parse_builtin(struct dpcc *c, const struct tok *name)
 	}
 	if (b->args != ARG_TEXT)
 		more_arguments(c, name, &n->a,
-			       b->args == ARG_ANY                                  ? ~0u
+			       b->args == ARG_ANY || b->args == ARG_TEXT_AND_ANY   ? ~0u
 			       : b->args == ARG_TWO || b->args == ARG_TEXT_AND_TWO ? 2
 			       : b->args == ARG_ONE || b->args == ARG_TEXT_AND_ONE ? 1
 										   : 0);
