@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Exit facilities: functions of modules that programs call by name. A hit looks the name up; what has gone is not found.
+ * Exit facilities: functions of modules that programs call by name. A hit looks the name up; what has gone is not
+ * found.
  */
 #include <linux/mutex.h>
 #include <linux/string.h>

@@ -40,7 +40,8 @@ struct dp_k_stacks;
 
 struct dp_k_prog {
 	struct dp_code_rt rt;
-	const struct dp_k_stacks *stacks; /* k-unwind.h: call chains go on in these processes; NULL: in none */
+	/* k-unwind.h: call chains go on in these processes; NULL: in none */
+	const struct dp_k_stacks *stacks;
 	struct dp_k_plain *plain; /* plain.c: the same as a list, NULL: it is none */
 	u32 event;                /* in records */
 	u32 probe_flags;          /* DP_PROBE_* */

@@ -67,8 +67,8 @@ struct dp_dev_arm {
 };
 
 /*
- * By which the call chains of programs go on from the kernel into the code of that process: before the session is armed,
- * once for each process.
+ * By which the call chains of programs go on from the kernel into the code of that process: before the session is
+ * armed, once for each process.
  */
 struct dp_dev_unwind {
 	u64 error;

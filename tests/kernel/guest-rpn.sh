@@ -141,8 +141,8 @@ END
 	soon '$dprobes -q | grep -q "exceptions [1-9]"'
 	say $? "an error of the facility is an exception"
 	$dprobes -r -a >/dev/null
-	$dprobes trace 'p kernel:do_sys_openat2 { int bits = call_exit("weight", 0xf0f); if (comm_is("cat")) log(bits); }' -- cat /proc/version \
-		>/tmp/out 2>/tmp/err
+	$dprobes trace 'p kernel:do_sys_openat2 { int bits = call_exit("weight", 0xf0f); if (comm_is("cat")) log(bits); }' \
+		-- cat /proc/version >/tmp/out 2>/tmp/err
 	grep -q 'bits=8' /tmp/out
 	say $? "a handler in C calls a facility"
 	rmmod exit_example
@@ -856,6 +856,7 @@ END
 	$dprobes kernel load dprobes.ko
 	slides
 	traced
+	facilities
 	kernel_only
 	processor
 	watched # behind it: a debug register keeps its address

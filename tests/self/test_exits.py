@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Exit facilities of a library that is loaded into a running process: probe programs call them by name; when the library
-goes, they are refused, or get an exception."""
+"""Exit facilities of a library that is loaded into a running process: probe programs call them by name; when the
+library goes, they are refused, or get an exception."""
 import errno
 import os
 import re
@@ -52,7 +52,8 @@ def called():
     dprobes("load", LIBRARY, "-p", p.pid, check=0)
     r = dprobes("trace", "-q", "--max-events", 20, "-p", p.pid, LINE, check=0)
     assert "bits=4" in r.stdout and "bits=8" in r.stdout, r.stdout
-    r = dprobes("trace", "-q", "--max-events", 5, "-p", p.pid, 'p place { call_exit_void("mark"); log($tid); }', check=0)
+    r = dprobes("trace", "-q", "--max-events", 5, "-p", p.pid, 'p place { call_exit_void("mark"); log($tid); }',
+                check=0)
     assert r.stdout.count("place") >= 5, r.stdout
     finish(p)
 
@@ -74,14 +75,14 @@ def refused():
 
 @test
 def gone():
-    """once the library is unloaded a call is an exception, which a handler takes; errors of the facility are the same"""
+    """once the library is unloaded a call is an exception; an error of the facility is one, too"""
     p = begin()
     dprobes("load", LIBRARY, "-p", p.pid, check=0)
     path = program("sx gone\npush r, rdi\npush d, 15\nsub\njz zero\nros 1\npush r, rdi\ncall_exit 1, 1, \"weight\"\n"
                    "pop lv, 0\ncall_exit \"mark\"\nabort\nzero: call_exit 1, 1, \"weight\"\nexit\n"
                    "gone: log 3\nexit\n")
-    t = start([DPROBES, "trace", "-q", "--json", "-f", path, "-p", str(p.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-              text=True)
+    t = start([DPROBES, "trace", "-q", "--json", "-f", path, "-p", str(p.pid)],
+              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     first = t.stdout.readline()
     while "4000000000000000" not in first:
         first = t.stdout.readline()
