@@ -53,23 +53,37 @@ u64 dp_process_ran_ns(pid_t pid)
 	return (u64)ran.tv_sec * 1000000000 + (u64)ran.tv_nsec;
 }
 
-u64 dp_process_started(pid_t pid)
+static u64 started_of(pid_t pid)
 {
 	char path[64], buf[1024], *p;
-	size_t n;
-	FILE *f;
+	ssize_t n;
+	int fd;
 
 	dp_format(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	f = fopen(path, "re");
-	if (!f)
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
 		return 0;
-	n = fread(buf, 1, sizeof(buf) - 1, f);
-	fclose(f);
-	buf[n] = '\0';
+	n = read(fd, buf, sizeof(buf) - 1);
+	close(fd);
+	buf[n > 0 ? n : 0] = '\0';
 	p = strrchr(buf, ')');
 	for (int i = 0; p && i < 20; i++)
 		p = strchr(p + 1, ' ');
 	return p ? strtoull(p, NULL, 10) : 0;
+}
+
+/* Our own is asked for with each record. */
+u64 dp_process_started(pid_t pid)
+{
+	static _Thread_local pid_t own;
+	static _Thread_local u64 began;
+
+	if (pid != getpid())
+		return started_of(pid);
+	if (own != pid)
+		began = started_of(pid);
+	own = pid;
+	return began;
 }
 
 /*

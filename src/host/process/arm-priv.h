@@ -110,6 +110,7 @@ int dp_arm_map_areas(struct arming *a, struct dp_error *err);
 int dp_arm_write_detours(struct arming *a, struct dp_error *err);
 /* Calls of the process; one that the kernel refuses is E_TARGET_CALL. */
 int dp_arm_calls(struct arming *a, struct dp_call *v, u32 n, const char *what, struct dp_error *err);
+int dp_arm_made(const struct dp_call *v, u32 n, const char *what, struct dp_error *err); /* of calls that were made */
 /* Our handler before the action that stands there, which is left in old, a part of the control block. */
 int dp_arm_take_signal(struct arming *a, int sig, u64 old[4], struct dp_error *err);
 int dp_arm_publish(struct arming *a, struct dp_error *err);

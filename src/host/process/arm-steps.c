@@ -25,15 +25,20 @@
 	(~(SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGFPE) | \
 	   SIGNAL_BIT(SIGSYS)))
 
+int dp_arm_made(const struct dp_call *v, u32 n, const char *what, struct dp_error *err)
+{
+	for (u32 i = 0; i < n; i++)
+		if (v[i].ret < 0 && v[i].ret > -4096)
+			return dp_fail(err, E_TARGET_CALL, "%s (call %lld): %s", what, (long long)v[i].nr,
+				       strerror((int)-v[i].ret));
+	return 0;
+}
+
 int dp_arm_calls(struct arming *a, struct dp_call *v, u32 n, const char *what, struct dp_error *err)
 {
 	int r = dp_remote_calls(&a->remote, v, n, err);
 
-	for (u32 i = 0; i < n && !r; i++)
-		if (v[i].ret < 0 && v[i].ret > -4096)
-			r = dp_fail(err, E_TARGET_CALL, "%s (call %lld): %s", what, (long long)v[i].nr,
-				    strerror((int)-v[i].ret));
-	return r;
+	return r ? r : dp_arm_made(v, n, what, err);
 }
 
 int dp_arm_put_control(struct arming *a, struct dp_error *err)

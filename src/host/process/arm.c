@@ -136,7 +136,8 @@ static int make_plan(struct arming *a, struct dp_error *err)
 	dp_space_busy(&s->plan.space, s->region, s->region + a->lay.end);
 	dp_arm_entries(a);
 	/* Who comes back to an instruction for a debugger would come to the hits of others, too. */
-	if (dp_others_avoid(&s->plan, s->pid, s->region, s->stops ? NULL : &a->mem, err) ||
+	if ((dp_maps_may_have_owners(&a->now) &&
+	     dp_others_avoid(&s->plan, s->pid, s->region, s->stops ? NULL : &a->mem, err)) ||
 	    (s->opt.skip_refused && dp_foreign_avoid(&s->plan, s->spots, s->nspots, &a->mem, err)))
 		return -dp_error_info(E_ARM_NOMEM)->number;
 	if (dp_plan_build(&s->plan, s->spots, s->nspots, a->entries, s->opt.allow_trap))
@@ -189,6 +190,7 @@ static int map_region(struct arming *a, struct dp_error *err)
 		       0};
 	u64 open_table[6] = {s->region + a->lay.table, PAGE, PROT_READ | PROT_WRITE};
 	struct dp_call calls[] = {
+	    /* the last two may fail: the defaults do */
 	    {SYS_mprotect, {s->region + a->lay.tids, a->lay.control - a->lay.tids, PROT_READ | PROT_WRITE}, 0},
 	    {SYS_mprotect, {s->control, a->lay.jit - a->lay.control, PROT_READ}, 0},
 	    {SYS_madvise, {s->region + a->lay.tids, a->lay.cells - a->lay.tids, 18 /* MADV_WIPEONFORK */}, 0},
@@ -206,9 +208,9 @@ static int map_region(struct arming *a, struct dp_error *err)
 	if (!r)
 		r = dp_remote_stub(&a->remote, SYS_mprotect, open_table, err);
 	if (!r)
-		r = dp_arm_calls(a, calls, 2, "opening the main mapping", err);
+		r = dp_remote_calls(&a->remote, calls, DP_ARRAY_SIZE(calls), err);
 	if (!r)
-		r = dp_remote_calls(&a->remote, calls + 2, 2, err); /* may fail: the defaults do */
+		r = dp_arm_made(calls, 2, "opening the main mapping", err);
 	a->wiped = !r && !calls[2].ret;
 	return r;
 }
@@ -220,7 +222,7 @@ static int share_rings(struct arming *a, u64 addr, u64 size, struct dp_error *er
 
 	if (fd < 0)
 		return fd;
-	r = dp_share_file(&a->remote, a->s->pidfd, fd, addr, size, err);
+	r = dp_share_file(&a->remote, a->s->pidfd, fd, false, addr, size, err);
 	if (r) {
 		close(fd);
 		fd = r == -dp_error_info(E_TARGET_SHARE)->number ? dp_share_theirs(&a->remote, addr, size, err) : -1;
@@ -285,7 +287,7 @@ static int fill_region(struct arming *a, struct dp_error *err)
 	if (!r)
 		r = map_rings(a, err);
 	if (!r && s->globals_off)
-		r = dp_share_file(&a->remote, s->pidfd, s->opt.globals_fd, s->region + s->globals_off, PAGE, err);
+		r = dp_share_file(&a->remote, s->pidfd, s->opt.globals_fd, true, s->region + s->globals_off, PAGE, err);
 	/* All tables, before there is anything that a successor or the first signal looks up in them. */
 	if (!r) {
 		s->block.ctl = *a->ctl;

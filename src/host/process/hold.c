@@ -22,8 +22,12 @@ static bool own_dir(const char *path)
 {
 	struct stat st;
 
-	mkdir(path, 0700);
-	return !lstat(path, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 022);
+	if (lstat(path, &st)) {
+		mkdir(path, 0700);
+		if (lstat(path, &st))
+			return false;
+	}
+	return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 022);
 }
 
 bool dp_record_dir(char *buf, size_t size)
@@ -36,10 +40,10 @@ bool dp_record_dir(char *buf, size_t size)
 		snprintf(buf, size, "%s/dprobes", runtime);
 	else
 		snprintf(buf, size, "/tmp/dprobes-%u", (unsigned)geteuid());
-	if (geteuid() == 0)
-		mkdir("/run", 0755); /* a root that has no more than a program */
-	if (!own_dir(buf))
-		return false;
+	if (!own_dir(buf)) { /* a root that has no more than a program */
+		if (geteuid() || mkdir("/run", 0755) || !own_dir(buf))
+			return false;
+	}
 	snprintf(buf + strlen(buf), size - strlen(buf), "/sessions");
 	return own_dir(buf);
 }

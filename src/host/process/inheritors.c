@@ -254,6 +254,21 @@ static void settle_children(struct dp_session *s, struct settled *done)
 	dp_process_release(s->pid);
 }
 
+/* The maps show that no dprobes has been here, as with most processes that have just begun. */
+static bool is_untouched(pid_t pid)
+{
+	struct dp_mem mem = {pid, -1};
+	struct dp_maps maps;
+	bool none;
+
+	if (dp_maps_read(&maps, pid, NULL))
+		return false;
+	none = !dp_maps_may_have_owners(&maps) && !dp_mem_open(&mem, pid, NULL) && !dp_remote_left(&maps, &mem);
+	dp_mem_close(&mem);
+	dp_maps_free(&maps);
+	return none;
+}
+
 /*
  * While nobody else changes the process: what its records say now holds until the end of that. Not so of children: a
  * child is taken after its parent, which may be among them.
@@ -268,10 +283,10 @@ int dp_settle_predecessors(struct dp_session *s, struct dp_error *err)
 
 	if (r)
 		return r;
-	r = dp_refuse_foreign(s->pid, err);
+	r = is_untouched(s->pid) ? 1 : dp_refuse_foreign(s->pid, err);
 	if (r) {
 		dp_process_release(s->pid);
-		return r;
+		return r > 0 ? 0 : r;
 	}
 	n = dp_find_controls(s->pid, v); /* first: what stands there has been written down before */
 	known = dp_records_of(s->pid);

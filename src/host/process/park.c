@@ -21,13 +21,14 @@
 #include "host/process/process-priv.h"
 
 #define PAGE 4096ull
-#define LOOK_US 100       /* between looks at a process that is to stop */
-#define ARRIVAL_US 50     /* between looks at a process on its way to its entry point */
-#define ARRIVAL_MS 2000   /* a library's initialiser may do whatever it likes on that way */
-#define LET_GO_MS 200     /* until a thread that is to be let go has stopped for it */
-#define OWED_MOST 64      /* such threads that did not */
-#define RETURN_LOOKS 1000 /* at a thread that is on its way back to where it waits */
-#define CALLS_MOST 40     /* system calls in which a linker loads a library; it takes a dozen */
+#define LOOK_US 100              /* between looks at a process that is to stop */
+#define ARRIVAL_US 50ull         /* between looks at a process on its way to its entry point, */
+#define ARRIVAL_FIRST_US 2000ull /* and at most before the first one */
+#define ARRIVAL_MS 2000          /* a library's initialiser may do whatever it likes on that way */
+#define LET_GO_MS 200            /* until a thread that is to be let go has stopped for it */
+#define OWED_MOST 64             /* such threads that did not */
+#define RETURN_LOOKS 1000        /* at a thread that is on its way back to where it waits */
+#define CALLS_MOST 40            /* system calls in which a linker loads a library; it takes a dozen */
 #define SYSCALL_STOP (SIGTRAP | 0x80)
 
 static int gone(pid_t pid, struct dp_error *err)
@@ -76,6 +77,25 @@ static int wait_stop(pid_t tid, u32 ms, int *status)
 static int signal_of(int status)
 {
 	return status >> 16 || WSTOPSIG(status) == SYSCALL_STOP ? 0 : WSTOPSIG(status);
+}
+
+/* Where a process waits whose turn it is: one at a time is brought to its probes. */
+static struct {
+	pid_t pid;
+	u64 at;
+	u32 size;
+} parked;
+
+static void note_parked(const struct dp_parking *p)
+{
+	parked.pid = p ? p->pid : 0;
+	parked.at = p ? p->at : 0;
+	parked.size = p ? p->size : 0;
+}
+
+bool dp_parked_at(pid_t pid, u64 ip)
+{
+	return parked.pid == pid && ip - parked.at < parked.size;
 }
 
 static pid_t owed[OWED_MOST];
@@ -156,15 +176,17 @@ static int make_code(struct dp_parking *p, const u8 *first, size_t avail, bool o
  * trap there would leave the trap behind when it is killed. */
 static int await_arrival(const struct dp_parking *p, struct dp_error *err)
 {
+	static u64 last; /* so long the process before took, and so as a rule does the next one */
 	struct user_regs_struct regs;
-	u64 end = dp_now_ns() + ARRIVAL_MS * 1000000ull;
+	u64 begin = dp_now_ns(), end = begin + ARRIVAL_MS * 1000000ull;
+	u64 wait = DP_MAX(DP_MIN(last * 3 / 4000, ARRIVAL_FIRST_US), ARRIVAL_US);
 	long sig = 0;
 	int status, r;
 
-	for (;;) {
+	for (;; wait = ARRIVAL_US) {
 		if (ptrace(PTRACE_CONT, p->pid, 0, sig))
 			return gone(p->pid, err);
-		usleep(ARRIVAL_US);
+		usleep((useconds_t)wait);
 		ptrace(PTRACE_INTERRUPT, p->pid, 0, 0);
 		r = wait_stop(p->pid, ARRIVAL_MS, &status);
 		if (r == -ETIMEDOUT) {
@@ -174,8 +196,10 @@ static int await_arrival(const struct dp_parking *p, struct dp_error *err)
 		if (r || ptrace(PTRACE_GETREGS, p->pid, 0, &regs))
 			return gone(p->pid, err);
 		sig = signal_of(status);
-		if (!sig && dp_user_ip(&regs) - p->at < p->size)
+		if (!sig && dp_user_ip(&regs) - p->at < p->size) {
+			last = dp_now_ns() - begin;
 			return 0;
+		}
 		if (!sig && dp_now_ns() > end)
 			return stuck(p->pid, err);
 	}
@@ -232,6 +256,7 @@ int dp_park(struct dp_parking *p, pid_t pid, struct dp_error *err)
 	p->entry = dp_passed(pid, AT_ENTRY);
 	r = divert(p, &mem, err);
 	dp_mem_close(&mem);
+	note_parked(r ? NULL : p);
 	ptrace(PTRACE_DETACH, pid, 0, 0);
 	return r;
 }
@@ -277,6 +302,7 @@ int dp_unpark(struct dp_parking *p, void (*ready)(void *arg), void *arg, struct 
 	bool waits = false;
 	int status = 0, r = 0;
 
+	note_parked(NULL);
 	if (ptrace(PTRACE_SEIZE, p->tid, 0, 0))
 		return gone(p->pid, err);
 	/*
@@ -412,6 +438,7 @@ static int park_here(struct dp_parking *p, pid_t tid, pid_t pid, struct dp_error
 		dp_user_call(&regs) = (u64)-1; /* no call is under way that could be begun anew */
 		r = ptrace(PTRACE_SETREGS, tid, 0, &regs) ? gone(pid, err) : 0;
 	}
+	note_parked(r ? NULL : p);
 close:
 	dp_mem_close(&mem);
 out:

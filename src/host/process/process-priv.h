@@ -68,6 +68,8 @@ struct dp_thread {
 	u64 blocked;    /* signals that it blocked when it was attached */
 	u64 stopped_at; /* nanoseconds, 0 while running */
 	u64 heard;      /* the last pump that took a stop of it */
+	bool
+	    unfiltered; /* it has no filter of system calls, and has executed nothing of the program since that was seen */
 };
 
 struct dp_tracer {
@@ -129,8 +131,8 @@ void dp_tracer_pause(struct dp_tracer *t, u32 *ms);
 void dp_hear_stops(sigset_t *before);
 void dp_await_stop(u64 us);
 
-/* Sleep a little in a loop that waits for a thread; waited_ns: so far. */
-void dp_tracer_rest(u64 waited_ns);
+/* Sleep a little in a loop that waits for a thread; waited_ns: so far. stops: it is going to stop, which wakes us. */
+void dp_tracer_rest(u64 waited_ns, bool stops);
 
 /* Stop one thread; false when it is gone or does not stop within the time. */
 bool dp_tracer_stop(struct dp_tracer *t, struct dp_thread *th, u64 timeout_ns);
@@ -194,6 +196,7 @@ struct dp_remote {
 	u32 nslots;
 	struct dp_follow follow;
 	const struct dp_maps *maps;
+	u64 looked; /* when its control group was not frozen */
 };
 
 /*
@@ -283,6 +286,9 @@ u64 dp_passed(pid_t pid, u64 type);
 
 /* A process that we trace, stopped before its entry point: it waits there for dp_unpark(), and is traced no more. */
 int dp_park(struct dp_parking *p, pid_t pid, struct dp_error *err);
+
+/* Whether a thread stands in the waiting code of the process that was parked last, and so in none of the program's. */
+bool dp_parked_at(pid_t pid, u64 ip);
 
 /* It waits from now on, while we live, until the end of this; *p stays where it is. */
 void dp_park_keep(struct dp_parking *p);

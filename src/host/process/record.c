@@ -128,20 +128,33 @@ static bool put(int fd, const void *p, u64 n, u64 at)
 	return true;
 }
 
+/* In one piece: a process that starts waits meanwhile. */
 static bool put_all(int fd, struct dp_session *s)
 {
 	struct dp_block_table t[DP_BLOCK_TABLES];
+	u64 size = 2 * PAGE, at = 2 * PAGE;
 	struct head h;
-	u64 at = 2 * PAGE;
 	bool good;
+	u8 *all;
 
 	fill_head(s, &h);
-	good = h.started && put(fd, &h, sizeof(h), 0) && put(fd, &s->block.ctl, sizeof(s->block.ctl), PAGE);
 	dp_block_tables(&s->block, t);
-	for (u32 i = 0; i < DP_BLOCK_TABLES && good; i++) {
-		good = put(fd, *t[i].v, (u64)t[i].n * t[i].size, at);
-		at += (u64)t[i].n * t[i].size;
+	for (u32 i = 0; i < DP_BLOCK_TABLES; i++)
+		size += (u64)t[i].n * t[i].size;
+	all = h.started ? calloc(1, size) : NULL;
+	if (!all)
+		return false;
+	memcpy(all, &h, sizeof(h));
+	memcpy(all + PAGE, &s->block.ctl, sizeof(s->block.ctl));
+	for (u32 i = 0; i < DP_BLOCK_TABLES; i++) {
+		u64 bytes = (u64)t[i].n * t[i].size;
+
+		if (bytes)
+			memcpy(all + at, *t[i].v, bytes);
+		at += bytes;
 	}
+	good = put(fd, all, size, 0);
+	free(all);
 	return good;
 }
 
@@ -357,12 +370,27 @@ struct search {
 	bool others; /* only those of other processes: inherited by fork */
 };
 
+/* As every region is mapped. The kernel's own mappings, "[vdso]" and the like, are no region. */
+static bool may_be_region(const struct dp_map *m)
+{
+	return m->x && !m->inode && strncmp(m->path, "[v", 2) != 0;
+}
+
+bool dp_maps_may_have_owners(const struct dp_maps *maps)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < maps->n; i++)
+		any |= may_be_region(&maps->v[i]) || dp_is_rings(&maps->v[i]);
+	return any;
+}
+
 /* A region begins with it, as its first word has it. */
 static bool is_region(const struct search *s, const struct dp_map *m)
 {
 	u64 magic = 0;
 
-	return m->x && !m->inode && dp_process_peek(dp_memory_tid(s->pid), m->lo, &magic, sizeof(magic)) &&
+	return may_be_region(m) && dp_process_peek(dp_memory_tid(s->pid), m->lo, &magic, sizeof(magic)) &&
 	       magic == DP_BLOB_MAGIC;
 }
 
@@ -456,16 +484,22 @@ static void look_for_claims(struct search *s)
 struct dp_knowns dp_records_of(pid_t pid)
 {
 	struct search s = {.pid = pid};
-	u64 started = dp_process_started(pid);
 	char dir[100], path[160];
 	u32 rings = 0;
-	bool has_dir = dp_record_dir(dir, sizeof(dir));
+	bool has_dir;
+	u64 started;
 
 	if (dp_maps_read(&s.maps, pid, NULL))
 		return (struct dp_knowns){NULL, 0};
+	if (!dp_maps_may_have_owners(&s.maps)) {
+		dp_maps_free(&s.maps);
+		return (struct dp_knowns){NULL, 0};
+	}
+	has_dir = dp_record_dir(dir, sizeof(dir));
+	started = dp_process_started(pid);
 	for (size_t i = 0; i < s.maps.n && has_dir; i++) {
 		rings += !strncmp(s.maps.v[i].path, "/memfd:dprobes-rings", 20);
-		if (!s.maps.v[i].x || s.maps.v[i].inode)
+		if (!may_be_region(&s.maps.v[i]))
 			continue;
 		name_record(path, sizeof(path), dir, pid, started, s.maps.v[i].lo);
 		look_at(path, &s);

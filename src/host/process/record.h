@@ -49,6 +49,8 @@ struct dp_knowns {
 
 /* What is known about the probes that stand in pid, of each session. Free it. */
 struct dp_knowns dp_records_of(pid_t pid);
+/* Else there is none, nor anybody without one: no mapping could be of a session. */
+bool dp_maps_may_have_owners(const struct dp_maps *maps);
 void dp_knowns_free(struct dp_knowns *k);
 void dp_known_forget(const struct dp_known *k);      /* nobody carries these probes any more */
 bool dp_known_owner_lives(const struct dp_known *k); /* and is another process than this one */

@@ -26,6 +26,8 @@
 #define JUMP_TIMEOUT 200000000ull /* by then a signal handler may have jumped out of a call */
 #define JUMPS 16
 #define PAGE 4096ull
+#define HEADERS_MOST 64      /* of a program; it has some ten */
+#define FROZEN_NS 5000000ull /* between looks at whether the control group is frozen */
 
 /*
  * Behind it, the page that is being mapped or unmapped: should we die before it can be known by what is in it, a
@@ -38,18 +40,19 @@ _Static_assert(BORROWED <= DP_SLACK_PARK, "the bytes behind are in use when a pr
 /* Bytes behind a code segment's end on its last page: mapped, executable, and nobody's. */
 static u64 slack_of(const struct dp_maps *maps, const struct dp_mem *mem, u64 head)
 {
+	Elf64_Phdr all[HEADERS_MOST], ph;
 	u64 bias = head;
 	Elf64_Ehdr eh;
-	Elf64_Phdr ph;
 
 	if (dp_mem_read(mem, head, &eh, sizeof(eh), NULL) || memcmp(eh.e_ident, ELFMAG, SELFMAG))
+		return 0;
+	if (eh.e_phnum > HEADERS_MOST || dp_mem_read(mem, head + eh.e_phoff, all, eh.e_phnum * sizeof(*all), NULL))
 		return 0;
 	for (int k = 0; k < eh.e_phnum; k++) {
 		const struct dp_map *map;
 		u64 end;
 
-		if (dp_mem_read(mem, head + eh.e_phoff + (u64)k * sizeof(ph), &ph, sizeof(ph), NULL))
-			return 0;
+		ph = all[k];
 		if (ph.p_type == PT_LOAD && ph.p_offset == 0)
 			bias = head - ph.p_vaddr;
 		end = DP_ALIGN_UP(bias + ph.p_vaddr + ph.p_filesz, 16);
@@ -170,7 +173,7 @@ static struct dp_thread *pick_worker(struct dp_remote *r)
 
 			if (th->gone || th->released || th->foreign || th->sharer || th->group_stop)
 				continue;
-			if (pass == 0 && th->running && thread_state(t->pid, th->tid) != 'S')
+			if (pass == 0 && t->n > 1 && th->running && thread_state(t->pid, th->tid) != 'S')
 				continue;
 			if (dp_tracer_stop(t, th, STOP_TIMEOUT) && !t->v[i].group_stop)
 				return &t->v[i];
@@ -180,12 +183,16 @@ static struct dp_thread *pick_worker(struct dp_remote *r)
 }
 
 /* Whether the stopped thread is under a filter, and the filter can be suspended: nothing runs meanwhile. */
-static int check_filter(struct dp_remote *r, const struct dp_thread *th, struct dp_error *err)
+static int check_filter(struct dp_remote *r, struct dp_thread *th, struct dp_error *err)
 {
+	bool waits = r->tracer->n == 1 && dp_parked_at(r->tracer->pid, dp_user_ip(&th->before));
 	char mode[16] = "0";
 
+	if (waits && th->unfiltered)
+		return 0;
 	dp_status_field(r->tracer->pid, th->tid, "Seccomp", mode, sizeof(mode));
 	r->follow.lifts = mode[0] != '0';
+	th->unfiltered = waits && mode[0] == '0';
 	if (r->follow.lifts && (ptrace(PTRACE_SETOPTIONS, th->tid, 0, DP_TRACE_OPTIONS | PTRACE_O_SUSPEND_SECCOMP) ||
 				ptrace(PTRACE_SETOPTIONS, th->tid, 0, DP_TRACE_OPTIONS)))
 		return dp_fail(err, E_TARGET_SECCOMP, "thread %d: %s", (int)th->tid, strerror(errno));
@@ -225,15 +232,27 @@ static int wait_done(struct dp_remote *r, u64 timeout, bool (*done)(void *arg), 
 	u64 begin = dp_now_ns();
 
 	while (!done(arg)) {
+		u64 stops = r->tracer->stops;
+
 		dp_tracer_pump(r->tracer);
 		if (r->tracer->dead)
 			return dp_fail(err, E_TARGET_GONE, "process %d", (int)r->tracer->pid);
 		if (dp_now_ns() - begin > timeout)
 			return dp_fail(err, E_TARGET_STUCK, "a call inside process %d does not end",
 				       (int)r->tracer->pid);
-		dp_tracer_rest(dp_now_ns() - begin);
+		if (r->tracer->stops == stops)
+			dp_tracer_rest(dp_now_ns() - begin, r->follow.tid != 0);
 	}
 	return 0;
+}
+
+/* It has nothing to do but to wait for its probes: so it need not be stopped again for the next call. */
+static bool stands_parked(const struct dp_tracer *t, const struct dp_thread *th)
+{
+	struct user_regs_struct regs;
+
+	return t->n == 1 && !th->group_stop && !th->signal && !ptrace(PTRACE_GETREGS, th->tid, 0, &regs) &&
+	       dp_parked_at(t->pid, dp_user_ip(&regs));
 }
 
 /* Wait until every thread (or every one that worked for us) was seen outside of these places once. */
@@ -249,7 +268,8 @@ static int wait_outside(struct dp_remote *r, const struct dp_range *v, u32 n, bo
 			bool out = dp_tracer_stop(t, &t->v[i], STOP_TIMEOUT) &&
 				   dp_move_thread(&t->v[i], r->mem, r->maps, &mv);
 
-			dp_tracer_resume(t, &t->v[i]);
+			if (!out || !stands_parked(t, &t->v[i]))
+				dp_tracer_resume(t, &t->v[i]);
 			t->v[i].worked &= !out;
 			if (out)
 				break;
@@ -318,8 +338,12 @@ static int check_shadow_stack(const struct dp_tracer *t, struct dp_error *err)
 
 static int stop_worker(struct dp_remote *r, struct dp_thread **th, struct user_regs_struct *regs, struct dp_error *err)
 {
-	if (dp_process_frozen(r->tracer->pid))
+	u64 now = dp_now_ns();
+
+	if (now - r->looked > FROZEN_NS && dp_process_frozen(r->tracer->pid))
 		return dp_fail(err, E_TARGET_STUCK, "the control group of process %d is frozen", (int)r->tracer->pid);
+	if (now - r->looked > FROZEN_NS)
+		r->looked = now;
 	*th = pick_worker(r);
 	if (!*th)
 		return dp_fail(err, r->tracer->dead ? E_TARGET_GONE : E_TARGET_STUCK, "process %d",
@@ -343,7 +367,8 @@ static int get_worker(struct dp_remote *r, struct dp_thread **th, struct user_re
 	if (e)
 		return e;
 	dp_fix_restart((*th)->tid, regs, true);
-	dp_fix_rseq((*th)->tid, r->mem, regs);
+	if (!dp_parked_at(r->tracer->pid, dp_user_ip(regs)))
+		dp_fix_rseq((*th)->tid, r->mem, regs);
 	(*th)->before = *regs;
 	return check_filter(r, *th, err);
 }
@@ -479,14 +504,16 @@ int dp_remote_run(struct dp_remote *r, struct dp_thread *th, u64 code, u64 data,
 struct table_wait {
 	const struct dp_mem *mem;
 	u64 addr;
+	struct dp_call *table; /* as it is there; behind the last call stands whether all are made */
+	u32 n;
 };
 
 static bool table_done(void *arg)
 {
 	const struct table_wait *w = arg;
-	u64 flag = 0;
 
-	return !dp_mem_read(w->mem, w->addr, &flag, 8, NULL) && flag == 1;
+	return !dp_mem_read(w->mem, w->addr, w->table, (w->n + 1) * sizeof(*w->table), NULL) &&
+	       w->table[w->n].arg[0] == 1;
 }
 
 void dp_remote_serve(struct dp_remote *r, u64 region, const struct dp_blob_head *head, u64 slots, u32 nslots,
@@ -565,7 +592,7 @@ int dp_remote_calls(struct dp_remote *r, struct dp_call *v, u32 n, struct dp_err
 	struct dp_call table[33 + 1], own[33 + 1];
 	struct user_regs_struct regs;
 	struct dp_thread *th;
-	struct table_wait wait = {r->mem, r->table + n * sizeof(*v) + 8};
+	struct table_wait wait = {r->mem, r->table, table, n};
 	int e, no[32];
 	u64 mask;
 
@@ -592,8 +619,6 @@ int dp_remote_calls(struct dp_remote *r, struct dp_call *v, u32 n, struct dp_err
 	if (!e)
 		e = r->follow.lifts ? wait_done(r, CALL_TIMEOUT, dp_follow_done, &r->follow, err)
 				    : wait_done(r, CALL_TIMEOUT, table_done, &wait, err);
-	if (!e && !r->follow.lifts)
-		e = dp_mem_read(r->mem, r->table, table, n * sizeof(*v), err);
 	for (u32 i = 0; !e && i < n; i++)
 		v[i].ret = no[i] ? -no[i] : r->follow.lifts ? own[i].ret : table[i].ret;
 	if (r->follow.lifts)

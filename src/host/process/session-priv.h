@@ -266,8 +266,11 @@ u32 dp_session_heirs(const struct dp_session *s, pid_t **pids);
 int dp_settle_predecessors(struct dp_session *s, struct dp_error *err);
 
 /* shared.c */
-/* Map size bytes of our file fd at addr in the process, shared. E_TARGET_SHARE besides the errors of calls. */
-int dp_share_file(struct dp_remote *r, int pidfd, int fd, u64 addr, u64 size, struct dp_error *err);
+/*
+ * Map size bytes of our file fd at addr in the process, shared. was_there: a dprobes that was killed may have left a
+ * descriptor of it in the process. E_TARGET_SHARE besides the errors of calls.
+ */
+int dp_share_file(struct dp_remote *r, int pidfd, int fd, bool was_there, u64 addr, u64 size, struct dp_error *err);
 /*
  * The same with a memory file that the process makes, where no descriptor can be sent to it (one that has only one
  * left, or whose first thread has ended, before Linux 6.9). The result is our descriptor of it, sealed.

@@ -306,8 +306,11 @@ void dp_session_tend(struct dp_session *s)
 		s->seen = calloc(s->nslots, sizeof(*s->seen));
 	for (u32 i = 0; s->seen && slots && i < s->nslots; i++)
 		if (!dp_hit_slot_read(via, first + (u64)i * DP_HIT_SLOT_SIZE, s->region + s->tids_off + i * 4ull,
-				      &slots[i]))
+				      &slots[i])) {
 			slots[i] = (struct dp_hit_slot_state){.idle = false};
+			if (errno == ESRCH)
+				break; /* the process is gone */
+		}
 	for (u32 i = 0; s->seen && slots && i < s->nslots; i++)
 		if (is_free(s, via, slots, i) && !give_back(s, via, i, first + (u64)i * DP_HIT_SLOT_SIZE))
 			break;

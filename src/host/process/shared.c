@@ -147,7 +147,7 @@ static int open_pidfd(pid_t pid)
 	return (int)syscall(SYS_pidfd_open, tid, tid == pid ? 0 : O_EXCL /* PIDFD_THREAD */);
 }
 
-int dp_share_file(struct dp_remote *r, int pidfd, int fd, u64 addr, u64 size, struct dp_error *err)
+int dp_share_file(struct dp_remote *r, int pidfd, int fd, bool was_there, u64 addr, u64 size, struct dp_error *err)
 {
 	struct dp_call pair = {SYS_socketpair, {AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, r->table + SCRATCH, 0, MARK}, 0};
 	int own = dp_memory_tid(r->tracer->pid) == r->tracer->pid ? -1 : open_pidfd(r->tracer->pid);
@@ -156,7 +156,7 @@ int dp_share_file(struct dp_remote *r, int pidfd, int fd, u64 addr, u64 size, st
 	s64 e, there;
 
 	_Static_assert(sizeof(struct message) <= 1024, "scratch space");
-	if (!fstat(fd, &file))
+	if (was_there && !fstat(fd, &file))
 		dp_remote_close(r, is_file, &file, NULL); /* left there by somebody who was killed */
 	e = dp_remote_calls(r, &pair, 1, err);
 	if (!e && is_error(pair.ret))

@@ -17,25 +17,26 @@
 
 int dp_status_field(pid_t pid, pid_t tid, const char *name, char *buf, size_t size)
 {
-	char path[64], line[256];
+	char path[64], text[8192], *line = text, *end; /* it has some 1500 bytes, and all are read at once */
 	size_t n = strlen(name);
-	FILE *f;
-	int r = -ENOENT;
+	ssize_t got;
+	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
-	f = fopen(path, "re");
-	if (!f)
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
 		return -errno;
-	while (fgets(line, sizeof(line), f))
+	got = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[DP_MAX(got, 0)] = '\0';
+	for (; (end = strchr(line, '\n')); line = end + 1)
 		if (!strncmp(line, name, n) && line[n] == ':') {
 			const char *p = line + n + 1 + strspn(line + n + 1, " \t");
 
-			snprintf(buf, size, "%.*s", (int)strcspn(p, "\n"), p);
-			r = 0;
-			break;
+			snprintf(buf, size, "%.*s", (int)(end - p), p);
+			return 0;
 		}
-	fclose(f);
-	return r;
+	return -ENOENT;
 }
 
 struct dp_thread_call dp_thread_call(pid_t pid, pid_t tid)

@@ -545,6 +545,7 @@ static void on_stop(struct dp_tracer *t, struct dp_thread *th, int status)
 		}
 		if (!redirect(t, th, sig) && !postpone(t, th, sig) && !stopped_by_late_watch(t, th->tid)) {
 			th->signal = sig;
+			th->unfiltered = false; /* its handler may change that */
 			give_back(th, sig);
 			mend_call(th, sig);
 		}
@@ -601,7 +602,7 @@ static void take(struct dp_tracer *t, const siginfo_t *si)
 
 /*
  * Each thread is heard once, so those that run into breakpoints again and again neither keep us here nor keep others
- * from being heard.
+ * from being heard. When the only one stands there is nobody to be heard; children have time until the next pump.
  */
 void dp_tracer_pump(struct dp_tracer *t)
 {
@@ -609,7 +610,7 @@ void dp_tracer_pump(struct dp_tracer *t)
 	u32 n;
 
 	t->pumps++;
-	while (peek(0, &si)) {
+	while ((t->n != 1 || t->v[0].running || t->v[0].released || t->v[0].heard != t->pumps) && peek(0, &si)) {
 		const struct dp_thread *th = find(t, si.si_pid);
 
 		if (!th || th->heard != t->pumps) {
@@ -686,13 +687,18 @@ bool dp_tracer_stop(struct dp_tracer *t, struct dp_thread *th, u64 timeout_ns)
 	}
 }
 
-void dp_tracer_rest(u64 waited_ns)
+void dp_tracer_rest(u64 waited_ns, bool stops)
 {
+	u64 us = DP_MIN(DP_MAX(waited_ns / 8000, REST_MIN_US), REST_MAX_US);
+
 	/*
 	 * Never by sched_yield: the thread that we wait for may need this processor. We come before it (be_first()),
 	 * and so do others of our kind: whoever waits long looks less often, or they leave it none.
 	 */
-	usleep((useconds_t)DP_MIN(DP_MAX(waited_ns / 8000, REST_MIN_US), REST_MAX_US));
+	if (stops)
+		dp_await_stop(us);
+	else
+		usleep((useconds_t)us);
 }
 
 void dp_tracer_pause(struct dp_tracer *t, u32 *ms)
