@@ -125,12 +125,70 @@ static void find_demangled(struct dp_module *m, const char *name, struct matches
 	}
 }
 
+#define LAST_PARTS 3 /* so many are named */
+
+/* Behind the namespaces, classes or package of a function's name as people write it. */
+static bool has_last_part(const char *full, size_t n, const char *part)
+{
+	size_t len = strlen(part);
+
+	return n > len && !memcmp(full + n - len, part, len) && (full[n - len - 1] == '.' || full[n - len - 1] == ':');
+}
+
+struct last_part {
+	const char *full;
+	size_t n;
+};
+
+/* In the order of their lengths: what is nested less is meant more often. Each name once. */
+static u32 keep_short(struct last_part *v, u32 kept, const char *full, size_t n)
+{
+	u32 at = 0;
+
+	while (at < kept && v[at].n <= n) {
+		if (v[at].n == n && !memcmp(v[at].full, full, n))
+			return kept;
+		at++;
+	}
+	if (at == LAST_PARTS)
+		return kept;
+	kept = DP_MIN(kept + 1, (u32)LAST_PARTS);
+	memmove(&v[at + 1], &v[at], (kept - at - 1) * sizeof(*v));
+	v[at] = (struct last_part){full, n};
+	return kept;
+}
+
+/* The functions whose name ends in it, as one can type them. */
+static void last_parts(struct dp_module *m, const char *name, char *text, size_t size)
+{
+	struct last_part v[LAST_PARTS];
+	u32 kept = 0;
+
+	for (size_t i = 0; !strpbrk(name, ".:(*?[ ") && i < m->syms.n; i++) {
+		const struct mod_sym *s = &m->syms.v[i];
+		const char *d = s->flags & SYM_FUNC ? dp_mod_sym_demangled(m, i) : NULL, *full = d ? d : s->name;
+		size_t n = d ? dp_mod_without_params(d) : plain_len(full);
+
+		if (s->flags & SYM_FUNC && !(s->flags & SYM_PLT) && has_last_part(full, n, name))
+			kept = keep_short(v, kept, full, n);
+	}
+	*text = '\0';
+	for (u32 i = 0; i < kept && strlen(text) + v[i].n + 8 < size; i++)
+		dp_format(text + strlen(text), size - strlen(text), "%s%.*s", i ? " or " : "", (int)v[i].n, v[i].full);
+}
+
 static int none(struct dp_module *m, const char *name, struct dp_error *err)
 {
 	struct dp_near near = {0};
 	char text[sizeof(err->hint) - 16];
 	int rc = dp_fail(err, E_SYM_NONE, "%s in %s%s", name, m->base, m->has_symtab ? "" : " (which is stripped)");
 
+	if (err)
+		last_parts(m, name, text, sizeof(text));
+	if (err && *text) {
+		dp_error_hint(err, "did you mean %s?", text);
+		return rc;
+	}
 	for (size_t i = 0; err && i < m->syms.n; i++)
 		if (m->syms.v[i].flags & (SYM_FUNC | SYM_IFUNC) && !(m->syms.v[i].flags & SYM_PLT))
 			dp_near_try(&near, name, m->syms.v[i].name);

@@ -1015,6 +1015,34 @@ def suggestions():
 
 
 @test
+def last_parts():
+    """a function's name without its namespaces, class or package is met by the whole name"""
+    source = "namespace a { struct b { int f(int n); }; __attribute__((noinline)) int b::f(int n) { return n; } }\n" \
+             "int main() { return a::b().f(0); }\n"
+    cxx = compiled(DIR, "parts", source, "-O1", "-g", compiler="g++")
+    for prog, line, meant in ((cxx, "p f $n", "a::b::f"), (go_program("goparts", GO), "p add $label", "main.add")):
+        err = dprobes("trace", line, "--", prog).stderr
+        assert "E-SYM-NONE" in err and f"did you mean {meant}" in err, err
+
+
+@test
+def go_results():
+    """a line with names refuses $retval of a Go function, and tells the register"""
+    prog = go_program("goresults", GO)
+    err = dprobes("trace", "r main.add $retval $duration", "--", prog).stderr
+    assert "E-EVENT-VAR" in err and "Go functions" in err and "%ax" in err, err
+    assert args_of("r main.add n=%ax:s64", prog) == [{"n": 11}]
+
+
+@test
+def without_a_dollar():
+    """$n of a variable that bodies share: the hint says how it is written"""
+    for line in ("p add_order $n", "p add_order { $n++; }", "p add_order count by $n", "i:1s { log($n); }"):
+        err = traced("begin { n = 5; }", "p add_order $qty", line, status=1)[2]
+        assert "write it without $" in err and re.search(r"^ +\^", err, re.M), (line, err)
+
+
+@test
 def mistakes():
     """a mistake is shown in the line as it was typed, with a caret below it"""
     err = refused("p add_order $qty $o->label", "E-DPCC-NAME", "no member")

@@ -382,7 +382,8 @@ def modes():
     path = compiled(DIR, "modes", "#include <sys/stat.h>\n#include <fcntl.h>\nint main(int n, char **v) {\n"
                     "return umask(022) < 0 || mkdir(v[1], 0) || chmod(v[1], 04751) || open(v[1], O_CREAT, 0640) > 0; }")
     for i, lines in enumerate((("s umask", "s mkdir", "s chmod", "s openat"), ("s *",),
-                               ("s umask $mask", "s mkdir m=$mode", "s chmod $mode", "s openat $mode if $mode == 0640"))):
+                               ("s umask $mask", "s mkdir m=$mode", "s chmod $mode",
+                                "s openat $mode if $mode == 0640"))):
         text = dprobes("trace", "-q", *lines, "--", path, os.path.join(DIR, f"made{i}"), check=0).stdout
         assert re.findall(r"(?:mode|mask|m)=(\S+)", text)[-4:] == ["022", "0", "04751", "0640"], (lines, text)
     assert args("s chmod", command=[path, os.path.join(DIR, "made")])[0]["mode"] == 0o4751

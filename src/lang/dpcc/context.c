@@ -430,13 +430,19 @@ static struct node *kept(struct dpcc *c, const struct tok *t, const char *name)
 
 /* ---- goroutines, and what no hit knows ---- */
 
-static _Noreturn void refuse(struct dpcc *c, const struct tok *t, const char *name, const char *why, const char *hint)
+static _Noreturn void refuse_in(struct dpcc *c, const struct tok *t, enum dp_code code, const char *name,
+				const char *why, const char *hint)
 {
 	struct dp_error err = {0};
 
-	dp_fail(&err, E_EVENT_VAR, "$%s: %s", name, why);
+	dp_fail(&err, code, "$%s: %s", name, why);
 	dp_error_hint(&err, "%s", hint);
 	dp_cc_refail(c, t, &err);
+}
+
+static _Noreturn void refuse(struct dpcc *c, const struct tok *t, const char *name, const char *why, const char *hint)
+{
+	refuse_in(c, t, E_EVENT_VAR, name, why, hint);
 }
 
 /*
@@ -483,6 +489,8 @@ struct node *dp_cc_body_word(struct dpcc *c, const struct tok *t, const char *na
 	for (u32 i = 0; i < DP_ARRAY_SIZE(known); i++)
 		if (!strcmp(name, known[i]))
 			return dp_cc_context(c, t, name);
+	if (needed && dp_cc_is_declared(c, name))
+		refuse_in(c, t, E_DPCC_BODY, name, "it is a variable of the bodies", "write it without $");
 	if (needed)
 		dp_cc_fail(c, t, E_DPCC_BODY, "$%.60s", name);
 	return NULL;

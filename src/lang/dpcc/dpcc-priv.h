@@ -387,6 +387,7 @@ void dp_cc_skip_expression(struct dpcc *c, const char *const *ends);
 void dp_cc_open_scope(struct dpcc *c);
 void dp_cc_close_scope(struct dpcc *c);
 struct var *dp_cc_find_var(struct dpcc *c, const struct tok *t);
+bool dp_cc_is_declared(const struct dpcc *c, const char *name); /* a variable of the source, of this name */
 bool dp_cc_find_constant(struct dpcc *c, const struct tok *t, s64 *v);
 struct function *dp_cc_find_func(struct dpcc *c, const char *name);
 

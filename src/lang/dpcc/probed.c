@@ -134,6 +134,10 @@ static _Noreturn void no_variable(struct dpcc *c, const struct tok *t, const cha
 {
 	struct dp_near near = {.n = 0};
 
+	if (err->code == E_VAR_NONE && dp_cc_is_declared(c, name)) {
+		dp_error_hint(err, "%.60s is a variable of the bodies: write it without $", name);
+		dp_cc_refail(c, t, err);
+	}
 	dp_cc_context_near(&near, name);
 	if (near.n && (err->code == E_VAR_NONE || (err->code == E_LINE_NODEBUG && strlen(name) >= LONG_NAME)) &&
 	    strncmp(err->hint, "did you mean", 12) != 0) {

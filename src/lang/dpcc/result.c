@@ -109,6 +109,13 @@ static struct type *type_of_result(struct dpcc *c, const struct tok *where, Dwar
 		t = dp_cc_btf_return_type(c);
 	else if (dp_var_return_type(c->mod, func, die))
 		t = dp_cc_debug_type(c, die);
+	if (!t && c->mod && dp_module_is_go(c->mod)) {
+		struct dp_error err = {0};
+
+		dp_fail(&err, E_EVENT_VAR, "$retval: what Go functions return is not known");
+		dp_error_hint(&err, "since Go 1.17, %%ax has the first result if it is an integer or a pointer");
+		dp_cc_refail(c, where, &err);
+	}
 	if (t == &dp_cc_type_void || (!t && c->mod && dp_var_returns_nothing(c->mod, func)))
 		dp_cc_fail(c, where, E_DPCC_TYPE, "the function returns nothing: there is no $retval");
 	if (t && t->lazy)

@@ -29,6 +29,15 @@ struct var *dp_cc_find_var(struct dpcc *c, const struct tok *t)
 	return NULL;
 }
 
+bool dp_cc_is_declared(const struct dpcc *c, const char *name)
+{
+	for (const struct scope *s = c->scope; s; s = s->up)
+		for (const struct var *v = s->vars; v; v = v->next)
+			if (!strcmp(v->name, name))
+				return true;
+	return false;
+}
+
 bool dp_cc_find_constant(struct dpcc *c, const struct tok *t, s64 *v)
 {
 	for (struct scope *s = c->scope; s; s = s->up)
