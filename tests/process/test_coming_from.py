@@ -11,7 +11,8 @@ from tap import *  # noqa: E402,F403
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE = os.path.join(HERE, "..", "..", "doc", "coming-from.md")
 LIVE = ("trace", "record", "graph", "watch")
-QUIET = re.compile("openat|open64|readline|execve|qty < 0|hello world|-f FILE")  # nothing of the kind happens, or no summary
+# Nothing of the kind happens, or there is no summary.
+QUIET = re.compile("openat|open64|readline|execve|qty < 0|hello world|-f FILE")
 OF_KERNEL = re.compile(r" 't ")  # tests/kernel/guest-tracepoints.sh has these: not every kernel has tracepoints
 
 
