@@ -115,6 +115,8 @@ struct dp_stretches_part {       /* stretches.c: memory that hits load from */
 	char detail[192];        /* of the reason, where it names a place */
 	struct dp_range *odd;    /* mappings of another kind, by the kernel's flags of them */
 	size_t nodd, cap_odd;
+	struct dp_range *theirs; /* what other dprobes have mapped */
+	size_t ntheirs, cap_theirs;
 	u64 due, pause;                /* when the process is looked at next, and the time between */
 	struct dp_stretch_table *last; /* that was offered, */
 	u64 offered;                   /* to this state */

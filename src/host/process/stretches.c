@@ -111,6 +111,7 @@ void dp_stretches_give_up(struct dp_session *s, const char *why)
 	forget_spots(s);
 	free(p->guards);
 	free(p->odd);
+	free(p->theirs);
 	free(p->last);
 	memcpy(none.detail, p->detail, sizeof(none.detail)); /* which `why` may be */
 	*p = none;
@@ -152,15 +153,67 @@ static bool is_ours(const struct dp_session *s, const struct dp_map *m)
 	return ours;
 }
 
-/* All code is in modules that are known; what is ours does not count once it is there. */
+/*
+ * What other dprobes have mapped there, by their records. What the process itself says of them (dp_records_of() takes
+ * that where a record cannot be read) is not believed. While one of them arms, all of its region is code that no record
+ * tells of.
+ */
+static bool find_theirs(struct dp_session *s)
+{
+	struct dp_stretches_part *p = &s->stretches;
+	struct dp_knowns known = dp_records_of(s->pid);
+	bool good = true;
+
+	p->ntheirs = 0;
+	for (u32 i = 0; i < known.n; i++) {
+		const struct dp_block *b = &known.v[i].block;
+
+		if (!known.v[i].path[0] || (s->region && b->ctl.region_lo == s->region))
+			continue;
+		for (u32 k = 0; good && k <= b->ctl.nareas; k++) {
+			good = dp_grow((void **)&p->theirs, &p->cap_theirs, p->ntheirs, sizeof(*p->theirs));
+			if (good)
+				p->theirs[p->ntheirs++] = k ? (struct dp_range){b->areas[k - 1].lo, b->areas[k - 1].hi}
+							    : (struct dp_range){b->ctl.region_lo, b->ctl.region_hi};
+		}
+	}
+	dp_knowns_free(&known);
+	return good;
+}
+
+static bool meets(const struct dp_range *v, size_t n, const struct dp_map *m)
+{
+	for (size_t i = 0; i < n; i++)
+		if (m->lo < v[i].hi && m->hi > v[i].lo)
+			return true;
+	return false;
+}
+
+/* The kernel joins neighbouring mappings of one kind, whoever made them. */
+static bool is_theirs(const struct dp_stretches_part *p, const struct dp_map *m)
+{
+	u64 at = m->lo, from = 0;
+
+	while (!m->inode && at < m->hi && at != from) {
+		from = at;
+		for (size_t i = 0; i < p->ntheirs; i++)
+			if (p->theirs[i].lo <= at && p->theirs[i].hi > at)
+				at = p->theirs[i].hi;
+	}
+	return at >= m->hi;
+}
+
+/* All code is in modules that are known; what is ours does not count once it is there, nor what other dprobes have. */
 static const char *strange_code(struct dp_session *s, const struct dp_maps *maps, bool armed)
 {
 	u64 size = 0;
 
+	if (!find_theirs(s))
+		return "memory is short";
 	for (size_t i = 0; i < maps->n; i++) {
 		const struct dp_map *m = &maps->v[i];
 
-		if (!m->x || is_system(m) || (armed && is_ours(s, m)))
+		if (!m->x || is_system(m) || (armed && is_ours(s, m)) || is_theirs(&s->stretches, m))
 			continue;
 		if (!m->inode)
 			return because(s, "the code at 0x%llx is in no file", (ull)m->lo);
@@ -369,10 +422,7 @@ static bool is_kept(const struct dp_session *s, const struct dp_map *m)
 		return false;
 	if (m->lo < s->block.ctl.region_hi && m->hi > s->region)
 		return false;
-	for (size_t i = 0; i < p->nodd; i++)
-		if (m->lo < p->odd[i].hi && m->hi > p->odd[i].lo)
-			return false;
-	return true;
+	return !meets(p->odd, p->nodd, m) && !meets(p->theirs, p->ntheirs, m);
 }
 
 /* Without the pages that the kernel guards. False: they cannot be told. */
