@@ -21,7 +21,8 @@
 #define ROUND_NS 500000 /* about how long a round shall take: short enough to be seldom preempted */
 #define SLOW_NS 5000    /* contenders above this get fewer rounds */
 #define TRIAL_CALLS 64
-#define WARM_ROUNDS 12 /* rounds that are not counted: the log ring's pages are touched for the first time */
+#define WARM_ROUNDS 12   /* rounds that are not counted: the log ring's pages are touched for the first time; */
+#define WARM_CALLS 40000 /* so many for those who are not slow, whose records fill 1 MiB then */
 
 static struct {
 	unsigned repetitions, rounds;
@@ -72,12 +73,14 @@ static void take_turn(struct bench_contender *c, const struct bench_place *p, st
 {
 	double cold = run_round(c, p, TRIAL_CALLS), trial = cold < 0 ? cold : run_round(c, p, TRIAL_CALLS);
 	bench_u64 calls = TRIAL_CALLS, done = 2 * TRIAL_CALLS;
-	unsigned rounds = trial > SLOW_NS ? opt.rounds / 2 : opt.rounds;
+	unsigned rounds = trial > SLOW_NS ? opt.rounds / 2 : opt.rounds, warm = WARM_ROUNDS;
 
 	if (trial > 0)
 		calls = (bench_u64)(ROUND_NS / trial);
 	calls = calls < TRIAL_CALLS ? TRIAL_CALLS : calls > MAX_CALLS ? MAX_CALLS : calls;
-	for (unsigned i = 0; i < rounds + WARM_ROUNDS && !stop && trial >= 0; i++) {
+	if (trial <= SLOW_NS && warm * calls < WARM_CALLS)
+		warm = (unsigned)(WARM_CALLS / calls);
+	for (unsigned i = 0; i < rounds + warm && !stop && trial >= 0; i++) {
 		double ns = run_round(c, p, calls);
 
 		done += calls;
@@ -85,7 +88,7 @@ static void take_turn(struct bench_contender *c, const struct bench_place *p, st
 			snprintf(r->skipped, WHY_SIZE, "the target did not answer");
 			break;
 		}
-		if (i >= WARM_ROUNDS && r->n < MAX_SAMPLES)
+		if (i >= warm && r->n < MAX_SAMPLES)
 			r->ns[r->n++] = ns;
 	}
 	r->calls += done * c->hits_per_call;

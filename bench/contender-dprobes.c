@@ -74,12 +74,13 @@ static int add_program(struct dp_session *session, const char *text, const struc
 
 static int attach(struct bench_contender *c, const struct bench_target *t, const struct bench_place *p, char *why)
 {
+	const struct dp_session_options opt = {.ring_size = 1 << 20}; /* as `dprobes trace` has it */
 	struct ours *s = calloc(1, sizeof(*s));
 	struct dp_error err = {0};
 	int r;
 
 	c->state = s;
-	r = dp_session_new(&s->session, t->pid, NULL, &err);
+	r = dp_session_new(&s->session, t->pid, &opt, &err);
 	if (!r)
 		r = (strchr(c->text, '@') ? add_events : add_program)(s->session, c->text, p, &err);
 	if (!r)
