@@ -276,7 +276,7 @@ static void give(struct source *s, u64 tail)
 static void map_there(const struct dp_reader *r, const u8 *from, u64 n)
 {
 	u64 first = r->map.there + (u64)(from - (const u8 *)r->map.at), end = first + n, at = first;
-	u8 seen[AROUNDS];
+	u8 seen[AROUNDS] = {0};
 
 	while (r->map.pid && at < end) {
 		struct iovec there[AROUNDS], here = {seen, 0};
