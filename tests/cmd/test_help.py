@@ -128,12 +128,13 @@ def documents():
 @test
 def library():
     """each function that libdprobes offers has a page or a link to one, and the page has its declaration"""
-    headers = [os.path.join(ROOT, "include", "dprobes", name + ".h") for name in ("hooks", "kprobes", "watch")]
+    headers = [os.path.join(ROOT, "include", "dprobes", name + ".h") for name in ("exits", "hooks", "kprobes", "watch")]
     r = subprocess.run([os.path.join(ROOT, "doc", "man3.py"), "--names", *headers], stdout=subprocess.PIPE, text=True,
                        check=True)
     page_of = dict(line.split() for line in r.stdout.splitlines())
     offered = set(re.findall(r"\b\w+(?=;)", text_of(os.path.join(ROOT, "src", "host", "self", "libdprobes.map"))))
-    offered -= {"dp_hook_me", "dp_hook_thread", "dp_hook_module", "dp_self_hooks", "dp_self_registry"}  # inside
+    offered -= {"dp_hook_me", "dp_hook_thread", "dp_hook_module", "dp_self_hooks", "dp_self_registry", "dp_self_exits",
+                "dp_self_exit_call"}  # inside
     assert len(offered) > 25 and offered <= set(page_of), offered - set(page_of)
     for name, page in page_of.items():
         text = text_of(os.path.join(PAGES, page + ".3"))

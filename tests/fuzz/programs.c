@@ -166,6 +166,8 @@ static bool is_calm(u32 opcode)
 	case DP_OP_PUSH_GV_S ... DP_OP_POP_GV_S:
 		return opcode == DP_OP_POP_GV;
 	case DP_OP_ABORT ... DP_OP_EXIT_TO:
+	case DP_OP_CALL_EXIT:
+	case DP_OP_CALL_EXIT_N:
 	case DP_OP_LOG_STR:
 	case DP_OP_LOG_MRF:
 	case DP_OP_LOG_S:

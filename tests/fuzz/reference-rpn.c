@@ -4,6 +4,7 @@
  * src/hit/hit-rpn.c: log and traces are byte strings that are cut at the end, frames and heap blocks are lists of
  * values.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "reference-priv.h"
@@ -697,6 +698,10 @@ bool ref_machine(struct ref *r, u32 opcode, const struct dp_op_view *op, u32 *ne
 	case DP_OP_EXIT_TO:
 		r->m->hit.rec_flags |= DP_REC_EXIT;
 		r->stop = true;
+		return true;
+	case DP_OP_CALL_EXIT:
+	case DP_OP_CALL_EXIT_N: /* nobody has registered any */
+		ref_raise(r, DP_EX_INVALID_OPERAND, DP_BAD_FACILITY, ENOENT);
 		return true;
 	case DP_OP_SAVE_SBP:
 		ref_push(r, r->base);

@@ -75,7 +75,7 @@ whole_chains() {
 	$dprobes trace --json --duration 0.4 -p $target 't sched:sched_switch switches=count by $backtrace' \
 		'r kernel:schedule off=sum($duration) by $backtrace' >/tmp/tables 2>/tmp/err
 	say $? "tables by the frames of the kernel and of the process"
-	kernel='"[a-z_0-9.]*schedule+[^]]*"do_syscall_64+0x[0-9a-f]*",[^]]*'
+	kernel='"do_nanosleep+[^]]*"do_syscall_64+0x[0-9a-f]*",[^]]*'
 	grep '"switches"' /tmp/tables | grep -q "$kernel\"[a-z_0-9]*nanosleep+0x[0-9a-f]*\",[^]]*\"go_on+0x" &&
 		grep '"switches"' /tmp/tables | grep -q "$kernel\"[a-z_0-9]*nanosleep+0x[0-9a-f]*\",[^]]*\"main+0x"
 	say $? "where it gives up the processor, from the kernel to main and to the thread's function"
