@@ -108,9 +108,9 @@ END
 	! $dprobes -i /tmp/exits.rpn 2>/tmp/err && grep -q 'E-EXIT-NONE.*"weight"' /tmp/err
 	say $? "a program that calls an exit facility which is not there is refused"
 	insmod exit-example.ko
-	sed 's/1, 1, "weight"/2, 1, "weight"/' /tmp/exits.rpn >/tmp/bad.rpn
+	sed 's/1, 1, "weight"/1, 2, "weight"/' /tmp/exits.rpn >/tmp/bad.rpn
 	! $dprobes -i /tmp/bad.rpn 2>/tmp/err &&
-		grep -q 'E-EXIT-SIGNATURE.*"weight" takes 1 words and gives 1, not 2 and 1' /tmp/err
+		grep -q 'E-EXIT-SIGNATURE.*"weight" takes 1 words and gives 1, not 1 and 2' /tmp/err
 	say $? "and one that passes another number of words"
 	$dprobes -i /tmp/exits.rpn --log=PROCNAME >/tmp/out
 	say $? "the program is inserted once a module has registered the facility"
