@@ -55,6 +55,7 @@ struct dp_planned {
 	u32 code_off, code_len; /* the detour's bytes in plan->code */
 	struct dp_patch patch;
 	const struct dp_shared *shared; /* others' patches stand there; NULL: none */
+	bool held;                      /* it stands where others do, too: its window stays what it is */
 	bool kept;                      /* it stands already, see dp_plan_next() */
 	bool out;                       /* the caller has taken it out for a while: the original bytes are there */
 };

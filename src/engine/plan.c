@@ -139,13 +139,36 @@ static struct dp_planned *join_shared(struct dp_plan *plan, struct dp_spot *spot
 	return p;
 }
 
+static const struct dp_taken *taken_in(const struct dp_plan *plan, u64 lo, u64 hi)
+{
+	for (u32 i = 0; i < plan->ntaken; i++)
+		if (lo < plan->taken[i].hi && hi > plan->taken[i].lo)
+			return &plan->taken[i];
+	return NULL;
+}
+
+/* The patch that carries the spot already, beside those of others. It can stay, but with its own window alone. */
+static const struct dp_planned *held_at(const struct dp_plan *plan, const struct dp_plan *before,
+					const struct dp_spot *spot)
+{
+	size_t n = before ? DP_COUNT_UP_TO(before->patches, before->npatches, start, spot->addr) : 0;
+	const struct dp_planned *p = n ? &before->patches[n - 1] : NULL;
+
+	return p && p->text == spot->text && p->bias == spot->bias && insn_at(&p->win, spot->site.addr) >= 0 &&
+		       taken_in(plan, p->start, p->start + dp_planned_reach(p))
+		   ? p
+		   : NULL;
+}
+
 /*
  * The patch that will carry the spot: the last one when it displaces the instruction already or
  * can be widened to do so, else a new one. NULL: the spot cannot be armed (why is set), or no memory.
  */
-static struct dp_planned *patch_for(struct dp_plan *plan, struct dp_spot *spot, bool allow_trap)
+static struct dp_planned *patch_for(struct dp_plan *plan, const struct dp_plan *before, struct dp_spot *spot,
+				    bool allow_trap)
 {
-	struct dp_planned *last = plan->npatches ? &plan->patches[plan->npatches - 1] : NULL;
+	struct dp_planned *last = plan->npatches ? &plan->patches[plan->npatches - 1] : NULL, *p;
+	const struct dp_planned *held = held_at(plan, before, spot);
 	const struct dp_shared *shared = shared_at(plan, spot->addr);
 	const struct dp_window *w = &spot->site.win;
 	u64 addr = spot->site.addr;
@@ -157,6 +180,12 @@ static struct dp_planned *patch_for(struct dp_plan *plan, struct dp_spot *spot, 
 	end = last ? end_of(last) : 0;
 	if (last && addr < end && insn_at(&last->win, addr) >= 0)
 		return last;
+	if (held && (!last || held->win.start >= end)) {
+		p = new_patch(plan, spot, &held->win, held->flags);
+		if (p)
+			p->held = true;
+		return p;
+	}
 	if (shared)
 		return join_shared(plan, spot, shared);
 	if (spot->site.outcome == DP_OUTCOME_JUMP) {
@@ -164,7 +193,7 @@ static struct dp_planned *patch_for(struct dp_plan *plan, struct dp_spot *spot, 
 			return new_patch(plan, spot, w, 0);
 		if (addr >= end && !dp_window_build(spot->text, end, addr, &other, NULL))
 			return new_patch(plan, spot, &other, 0);
-		if (!(last->flags & DP_PATCH_TRAP) && !last->shared &&
+		if (!(last->flags & DP_PATCH_TRAP) && !last->shared && !last->held &&
 		    !dp_window_build(spot->text, last->win.start, addr, &other, NULL)) {
 			widen(last, &other);
 			return last;
@@ -236,7 +265,7 @@ static int add_spot(struct dp_plan *plan, const struct dp_plan *before, struct d
 		spot->why = spot->site.why;
 		return 0;
 	}
-	p = patch_for(plan, spot, allow_trap);
+	p = patch_for(plan, before, spot, allow_trap);
 	if (!p)
 		return spot->why ? 0 : -ENOMEM;
 	i = insn_at(&p->win, spot->site.addr);
@@ -434,10 +463,7 @@ static int build_tables(struct dp_plan *plan)
 /* Where somebody else has changed bytes; NULL: nowhere. */
 static const struct dp_taken *taken_by(const struct dp_plan *plan, const struct dp_planned *p)
 {
-	for (u32 i = 0; !p->shared && i < plan->ntaken; i++)
-		if (p->start < plan->taken[i].hi && p->start + dp_planned_reach(p) > plan->taken[i].lo)
-			return &plan->taken[i];
-	return NULL;
+	return p->shared ? NULL : taken_in(plan, p->start, p->start + dp_planned_reach(p));
 }
 
 /* A patch that cannot be is dropped; its spots learn why. */
@@ -508,11 +534,13 @@ int dp_plan_next(struct dp_plan *plan, const struct dp_plan *before, struct dp_s
 	if (r)
 		return r;
 	for (u32 i = 0; i < plan->npatches;) {
-		const struct dp_taken *taken = taken_by(plan, &plan->patches[i]);
+		const struct dp_taken *taken = NULL;
 
-		r = taken                             ? -EBUSY
-		    : keep(&plan->patches[i], before) ? 0
-						      : place_detour(plan, &plan->patches[i], entries);
+		r = 0;
+		if (!keep(&plan->patches[i], before)) {
+			taken = taken_by(plan, &plan->patches[i]);
+			r = taken ? -EBUSY : place_detour(plan, &plan->patches[i], entries);
+		}
 		if (r == -ENOMEM)
 			return r;
 		if (r)

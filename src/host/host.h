@@ -111,6 +111,7 @@ struct dp_host_ops {
 	 * change(), which makes all of it true at once; dp_session_change() and its like.
 	 */
 	bool (*can_change)(void *session, u32 *words); /* how many there is room for */
+	bool (*fits)(void *session);                   /* or NULL, yes: dp_session_fits() */
 	void (*cancel)(void *session);
 	void (*drop)(void *session, u32 probe);
 	int (*pause)(void *session, u32 probe, bool pause); /* dp_session_pause() */
@@ -211,6 +212,11 @@ static inline bool dp_tracee_adopt(struct dp_tracee *t)
 static inline bool dp_tracee_can_change(struct dp_tracee *t, u32 *words)
 {
 	return t->ops->can_change && t->ops->can_change(t->session, words);
+}
+
+static inline bool dp_tracee_fits(struct dp_tracee *t)
+{
+	return !t->ops->fits || t->ops->fits(t->session);
 }
 
 static inline void dp_tracee_cancel(struct dp_tracee *t)

@@ -258,6 +258,10 @@ static int attempt(struct dp_run *run, struct run_target *t, const struct run_wa
 		r = add(&e, &e.v[i], err);
 	if (r && r != -ENOSPC)
 		dp_tracee_cancel(t->session);
+	if (!r && !dp_tracee_fits(t->session)) { /* before anybody begins */
+		dp_tracee_cancel(t->session);
+		r = -ENOSPC;
+	}
 	for (u32 i = e.nstay; i < e.n && !r; i++)
 		if (e.v[i].fresh)
 			dp_run_begin_bodies(run, t, e.v[i].m, dp_tracee_words(t->session) + e.v[i].locals);

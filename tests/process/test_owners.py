@@ -425,6 +425,30 @@ def beside_programs_at_once():
     o.clean_end()
 
 
+@alone
+def changes_beside_the_same_instruction():
+    """programs come and go in front of, behind and beside a program whose instruction a trace has too, whichever of the
+    two was there first: both see every call"""
+    base = os.path.basename(COUNTS)
+    for first in ("program", "trace"):
+        o = Counts()
+        begin = o.calls()["steady"]
+        if first == "trace":
+            t = armed(trace(o.pid, "p:e steady count()"), o.pid)
+        dprobes("insert", program("stays", "steady"), "-p", o.pid, check=0)
+        if first == "program":
+            t = armed(trace(o.pid, "p:e steady count()"), o.pid)
+        o.go()
+        for f in ("right", "several", "left"):
+            dprobes("insert", program("comes", f, base), "-p", o.pid, check=0)
+            dprobes("remove", "--name", base, check=0)
+        calls = o.calls()["steady"] - begin
+        assert inserted_hits(COUNTS) == calls, first
+        assert hits(t, "e") == calls, first
+        dprobes("-r", "-a", check=0)
+        o.clean_end()
+
+
 @test
 def breakpoints_of_three():
     """breakpoints of two owners, jumps of a third, and the program's own breakpoints: whoever leaves first, each gets

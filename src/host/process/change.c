@@ -88,8 +88,8 @@ static bool is_used(void *arg, const struct dp_image *im)
 }
 
 /*
- * Whether probes of the session, or those that are to come, have instructions of other owners: then all of it is made
- * anew, in front of them.
+ * Whether probes that come or go have instructions of other owners: then all of the session is made anew, in front of
+ * them. Those that stay may have such instructions.
  */
 static bool meets_others(const struct dp_session *s)
 {
@@ -97,10 +97,38 @@ static bool meets_others(const struct dp_session *s)
 	u32 n = dp_others_places(s->pid, s->region, &v);
 	bool any = false;
 
-	for (u32 i = 0; n && i < s->nspots && !any; i++)
-		any = dp_places_meet(v, n, s->spots[i].addr, s->spots[i].addr + 1);
+	for (u32 i = 0; n && i < s->nspots && !any; i++) {
+		const struct dp_probe *p = dp_spot_probe(s, &s->spots[i]);
+
+		any = (p->fresh || p->leaving || p->out) &&
+		      dp_places_meet(v, n, s->spots[i].addr, s->spots[i].addr + 1);
+	}
 	free(v);
 	return any;
+}
+
+static bool is_kept(const struct dp_plan *next, const struct dp_planned *p)
+{
+	size_t n = DP_COUNT_UP_TO(next->patches, next->npatches, start, p->start);
+
+	return n && next->patches[n - 1].start == p->start && next->patches[n - 1].kept;
+}
+
+/* Every patch that stands beside those of others stays as it is: nothing that comes has got into its window. */
+static bool keeps_shared(const struct change *c)
+{
+	const struct dp_session *s = c->a.s;
+	struct dp_range *v;
+	u32 n = dp_others_places(s->pid, s->region, &v);
+	bool all = true;
+
+	for (u32 i = 0; n && i < c->here.npatches && all; i++) {
+		const struct dp_planned *p = &c->here.patches[i];
+
+		all = is_kept(&c->next, p) || !dp_places_meet(v, n, p->start, p->start + dp_planned_reach(p));
+	}
+	free(v);
+	return all;
 }
 
 bool dp_session_can_change(struct dp_session *s, u32 *words)
@@ -113,7 +141,7 @@ bool dp_session_can_change(struct dp_session *s, u32 *words)
 		else if (s->probes[i].leaving)
 			free_probe(&s->probes[i]);
 	*words = c->words;
-	if (!s->armed || !c->size || c->unsure || c->busy || !s->plan.npoints || meets_others(s))
+	if (!s->armed || !c->size || c->unsure || c->busy || !s->plan.npoints)
 		return false;
 	trim_probes(s);
 	dp_process_forget(&s->proc, is_used, s);
@@ -212,13 +240,6 @@ static int find_here(struct change *c, struct dp_error *err)
 		else
 			c->left[c->nleft++] = plan->patches[i];
 	return 0;
-}
-
-static bool is_kept(const struct dp_plan *next, const struct dp_planned *p)
-{
-	size_t n = DP_COUNT_UP_TO(next->patches, next->npatches, start, p->start);
-
-	return n && next->patches[n - 1].start == p->start && next->patches[n - 1].kept;
 }
 
 /* Which patches change, from what to what. */
@@ -385,6 +406,8 @@ static int make_plan(struct change *c, struct dp_error *err)
 	if (dp_arm_mark_busy(&c->next.space, &c->a.now, &s->proc) ||
 	    dp_plan_next(&c->next, &c->here, c->spots, c->nspots, c->a.entries, s->opt.allow_trap))
 		return dp_fail(err, E_ARM_NOMEM, "plan");
+	if (!keeps_shared(c))
+		return -ENOSPC;
 	r = dp_arm_settle(s, c->spots, c->nspots, err);
 	if (!r)
 		r = dp_semaphores_check(s, c->spots, c->nspots, err);
@@ -725,11 +748,16 @@ static bool has_room(const struct dp_session *s)
 	       (s->exits || !dp_session_calls_exits(s));
 }
 
+bool dp_session_fits(struct dp_session *s)
+{
+	return has_room(s) && !meets_others(s);
+}
+
 static int change(struct dp_session *s, struct dp_error *err)
 {
 	struct change c = {.a = {.s = s, .mem = {s->pid, -1}}};
 	bool out = false;
-	int r = has_room(s) && !meets_others(s) ? 0 : -ENOSPC;
+	int r = dp_session_fits(s) ? 0 : -ENOSPC;
 
 	if (!r)
 		r = dp_maps_read(&c.a.now, s->pid, err);

@@ -40,6 +40,11 @@ static bool can_change(void *s, u32 *words)
 	return dp_session_can_change(s, words);
 }
 
+static bool fits(void *s)
+{
+	return dp_session_fits(s);
+}
+
 static void cancel(void *s)
 {
 	dp_session_cancel(s);
@@ -210,6 +215,7 @@ const struct dp_host_ops dp_process_ops = {
     .adopt = adopt,
     .adopted = adopted,
     .can_change = can_change,
+    .fits = fits,
     .cancel = cancel,
     .drop = drop,
     .pause = pause_probe,

@@ -132,7 +132,9 @@ int dp_session_arm(struct dp_session *s, struct dp_error *err);
  * says yes again.
  */
 bool dp_session_can_change(struct dp_session *s, u32 *words); /* how many there is room for */
-void dp_session_cancel(struct dp_session *s);                 /* what was added or dropped, and not yet changed */
+/* Before dp_session_change(): false: it would be -ENOSPC. True: it may be, still. */
+bool dp_session_fits(struct dp_session *s);
+void dp_session_cancel(struct dp_session *s); /* what was added or dropped, and not yet changed */
 void dp_session_drop(struct dp_session *s, u32 probe);
 /*
  * The same for a probe that stays known, with its counts, and comes back by pause == false. It must not be the same
