@@ -63,13 +63,12 @@ struct dp_thread {
 	struct user_regs_struct before; /* and what it goes on with then */
 	bool foreign;                   /* belongs to a forked child, held until its bytes are right */
 	bool followed;                  /* goes on to its next system call, of which on_call() is told */
-	bool sharer;    /* belongs to another process in the same memory: a child of vfork before its exec */
-	int signal;     /* to be delivered when it goes on */
-	u64 blocked;    /* signals that it blocked when it was attached */
-	u64 stopped_at; /* nanoseconds, 0 while running */
-	u64 heard;      /* the last pump that took a stop of it */
-	bool
-	    unfiltered; /* it has no filter of system calls, and has executed nothing of the program since that was seen */
+	bool sharer;     /* belongs to another process in the same memory: a child of vfork before its exec */
+	int signal;      /* to be delivered when it goes on */
+	u64 blocked;     /* signals that it blocked when it was attached */
+	u64 stopped_at;  /* nanoseconds, 0 while running */
+	u64 heard;       /* the last pump that took a stop of it */
+	bool unfiltered; /* it had no filter of system calls, and has executed nothing of the program since */
 };
 
 struct dp_tracer {
