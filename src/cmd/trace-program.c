@@ -282,9 +282,12 @@ static void give_tables(void *arg)
 static int begin_formatter(struct program *p)
 {
 	struct dp_chunks *chunks = p->t.run.chunks;
+	const struct dp_journal *journal = NULL;
 	struct dp_error err = {0};
 
-	if (chunks && dp_chunks_begin(chunks, &p->t.run.out, NULL, &err)) {
+	if (p->t.format == DP_FORMAT_RECORDING)
+		journal = dp_run_record(p->run, &p->t.run.out, chunks);
+	if (chunks && dp_chunks_begin(chunks, &p->t.run.out, journal, &err)) {
 		dp_ui_error(&err, NULL);
 		return CMD_FAILED;
 	}
@@ -569,8 +572,13 @@ static int write_some(struct program *p)
 
 	dp_formatter_commit(p->formatter);
 	fflush(p->t.run.out.f); /* a failure is told at the end */
-	if (!p->t.run.chunks || !dp_chunks_turn(p->t.run.chunks, &p->t.run.out, p->formatter, &err))
+	dp_run_recorded(p->run);
+	if (!p->t.run.chunks)
 		return CMD_OK;
+	if (!dp_chunks_turn(p->t.run.chunks, &p->t.run.out, p->formatter, &err)) {
+		dp_run_recorded(p->run);
+		return CMD_OK;
+	}
 	dp_ui_error(&err, NULL);
 	return CMD_FAILED;
 }
@@ -774,6 +782,7 @@ static int run(struct program *p)
 		return status; /* a command that waits for its start sees the end of the pipe */
 	p->begin = dp_now_ns();
 	fflush(p->t.run.out.f); /* the head; a failure is told at the end */
+	dp_run_recorded(p->run);
 	tell_waiting(p, false);
 	if (p->t.on_wake)
 		p->t.on_ready(p->t.wake_arg);
@@ -799,6 +808,11 @@ static int finish(struct program *p, int status)
 {
 	struct dp_error err = {0};
 
+	if (p->t.run.out.f && p->begin)
+		fflush(p->t.run.out.f);
+	if (p->t.run.chunks)
+		dp_chunks_free(p->t.run.chunks); /* whose files are the journal's */
+	dp_run_recorded_all(p->run);
 	dp_run_free(p->run); /* the probes are out, and all records with them */
 	dp_formatter_free(p->formatter);
 	free(p->events);

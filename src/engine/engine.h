@@ -105,6 +105,9 @@ struct dp_plan {
 	u32 nshared, nothers;
 };
 
+/* The order that plans and blocks have: by address, then by owner. */
+void dp_spots_sort(struct dp_spot *spots, u32 n);
+
 /*
  * Make the plan for n spots, which are sorted by address on return. Spots that cannot be armed get outcome
  * REFUSED and a reason; the others share patches where they are neighbours. entries: run addresses of the

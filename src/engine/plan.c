@@ -523,12 +523,17 @@ static int begin_with(struct dp_plan *plan, const struct dp_plan *before)
 	return 0;
 }
 
+void dp_spots_sort(struct dp_spot *spots, u32 n)
+{
+	sort(spots, n, sizeof(*spots), spot_less);
+}
+
 int dp_plan_next(struct dp_plan *plan, const struct dp_plan *before, struct dp_spot *spots, u32 n,
 		 const u64 entries[DP_NENTRIES], bool allow_trap)
 {
 	int r = begin_with(plan, before);
 
-	sort(spots, n, sizeof(*spots), spot_less);
+	dp_spots_sort(spots, n);
 	for (u32 i = 0; i < n && !r; i++)
 		r = add_spot(plan, before, &spots[i], allow_trap);
 	if (r)

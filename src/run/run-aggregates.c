@@ -197,7 +197,7 @@ struct run_ended *dp_run_ended_new(const struct run_module *m, volatile const u6
 
 void dp_run_keep_ended(const struct dp_run *run, struct run_module *m, struct run_ended *e)
 {
-	u32 most = !*run->state && dp_agg_any_merged(&m->unit) ? ENDED_MAX_MERGED : ENDED_MAX;
+	u32 most = !run->log && dp_agg_any_merged(&m->unit) ? ENDED_MAX_MERGED : ENDED_MAX;
 	struct run_ended **p = &m->ended;
 	u32 n = 0;
 
@@ -210,6 +210,7 @@ void dp_run_keep_ended(const struct dp_run *run, struct run_module *m, struct ru
 		p = &(*p)->next;
 	}
 	*p = e;
+	dp_run_save_ended(run, m, e, most);
 	if (n >= most) {
 		e = m->ended;
 		m->ended = e->next;

@@ -126,7 +126,7 @@ static void begin(struct dp_run *run, struct run_target *t)
 	t->governed = calloc(t->nranges + 1ull, sizeof(*t->governed));
 	if (!t->governed)
 		return;
-	if (!*run->state) {
+	if (!run->log) {
 		add_governor(run, t, NULL);
 		return;
 	}

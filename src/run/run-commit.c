@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* A trace tells its journal (run-journal.h) what is in the recording, and gives room in the rings back only then. */
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "run/run-journal.h"
@@ -56,19 +55,6 @@ static void withhold(u32 source, struct dp_reader_mark mark, void *arg)
 		dp_reader_withhold(t->v[source]->reader, mark);
 }
 
-static void fill_point(struct dp_journal_point *p, const struct dp_trace *t)
-{
-	struct stat st;
-
-	*p = (struct dp_journal_point){.size = t->out.written, .number = 1};
-	if (!fstat(t->out.fd, &st)) {
-		p->dev = st.st_dev;
-		p->inode = st.st_ino;
-	}
-	if (t->chunks)
-		dp_chunks_point(t->chunks, p);
-}
-
 void dp_trace_journal_commit(struct dp_trace *t)
 {
 	struct dp_journal_point *p;
@@ -79,7 +65,7 @@ void dp_trace_journal_commit(struct dp_trace *t)
 	if (t->described != t->nevents)
 		describe(t);
 	p = dp_journal_next(t->journal, &epoch);
-	fill_point(p, t);
+	dp_journal_fill(p, &t->out, t->chunks);
 	if (t->merge)
 		dp_merge_each(t->merge, withhold, t);
 	for (u32 i = 0; i < t->n; i++) {

@@ -22,6 +22,13 @@ bool dp_join_put(struct dp_join *j, FILE *to, const void *at, size_t n);
 /* The same of the first n bytes of a file; ~0: all. False: it is none that can be read. */
 bool dp_join_file(struct dp_join *j, FILE *to, int fd, u64 n);
 
+/*
+ * A recording of programs (n bytes at `at`, whole) that somebody else made goes behind the one that is in the file, or
+ * begins it: it gets that one's numbers of programs, probes and processes, and new ones for what that one has not.
+ * False: no memory.
+ */
+bool dp_join_other(FILE *to, const void *at, size_t n);
+
 /* run.dpt, run.2.dpt, run.3.dpt. False: too long. */
 bool dp_join_name(const char *path, u32 number, char *buf, size_t size);
 /* run.recovered.dpt; before is the word in front of the number. */

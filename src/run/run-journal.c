@@ -17,13 +17,17 @@
 
 #include "abi/abi-control.h"
 #include "host/process/hold.h"
+#include "host/process/process.h"
+#include "run/run-chunks.h"
 #include "run/run-journal.h"
+#include "run/run-output.h"
 #include "symbols/symbols.h"
 
 #define MAGIC 0x316c6e726a727064ull
 #define PATIENCE 1000      /* times 10 ms */
 #define SPARE (1ull << 30) /* bytes that stay free where chunks are kept, or an eighth of all */
 #define PREFIX ".recording-"
+#define STATE ".state"
 
 struct dp_journal {
 	struct dp_journal_head *head;
@@ -49,6 +53,18 @@ static int make_file(const char *path)
 	return open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
+static void remove_directory(const char *path)
+{
+	DIR *d = opendir(path);
+	struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		unlinkat(dirfd(d), e->d_name, 0);
+	if (d)
+		closedir(d);
+	rmdir(path);
+}
+
 /* The journal and all that belongs to it. */
 static void remove_files(const char *path)
 {
@@ -63,7 +79,8 @@ static void remove_files(const char *path)
 	while (d && (e = readdir(d)))
 		if (!strncmp(e->d_name, name, n) && e->d_name[n] == '.') {
 			snprintf(other, sizeof(other), "%s%s", dir, e->d_name);
-			unlink(other);
+			if (unlink(other) && errno == EISDIR)
+				remove_directory(other);
 		}
 	if (d)
 		closedir(d);
@@ -129,6 +146,12 @@ none:
 	return NULL;
 }
 
+void dp_journal_of_programs(struct dp_journal *j, char *dir, size_t size)
+{
+	snprintf(dir, size, "%s" STATE, j->path);
+	j->head->begun_ns = dp_now_ns();
+}
+
 /* As a whole or not at all. */
 void dp_journal_describe(struct dp_journal *j, const void *bytes, size_t n)
 {
@@ -168,6 +191,19 @@ struct dp_journal_point *dp_journal_next(struct dp_journal *j, u64 *epoch)
 void dp_journal_note_lost(struct dp_journal *j, u32 index, u64 lost)
 {
 	j->members[index].lost[(j->head->epoch + 1) & 1] = lost;
+}
+
+void dp_journal_fill(struct dp_journal_point *p, const struct dp_output *out, const struct dp_chunks *chunks)
+{
+	struct stat st;
+
+	*p = (struct dp_journal_point){.size = out->written, .number = 1};
+	if (!fstat(out->fd, &st)) {
+		p->dev = st.st_dev;
+		p->inode = st.st_ino;
+	}
+	if (chunks)
+		dp_chunks_point(chunks, p);
 }
 
 void dp_journal_publish(struct dp_journal *j)
@@ -257,6 +293,7 @@ static bool open_left(struct dp_journal_left *l)
 		goto none;
 	l->head = map_journal(l->fd);
 	if (l->head && is_sound(l->head)) {
+		snprintf(l->state, sizeof(l->state), "%s" STATE, l->path);
 		l->members = (void *)((char *)l->head + DP_JOURNAL_MEMBERS_AT);
 		return true;
 	}

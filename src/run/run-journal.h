@@ -7,6 +7,7 @@
  *   .recording-OWNER-STARTED        the journal
  *   .recording-OWNER-STARTED.head   a recording without records: all events, and how their hits come about
  *   .recording-OWNER-STARTED.N      a chunk of a flight recorder (run-chunks.h)
+ *   .recording-OWNER-STARTED.state  of programs: a directory with all that goes on in processes (run-state.c)
  *
  * As with the driver's log (dp_reader_keep()) room in the rings is given back only when the recording has the records,
  * so each record is in the recording as the journal has it, or in the rings.
@@ -38,6 +39,7 @@ struct dp_journal_head {
 	s32 owner;
 	u32 in_memory; /* a flight recorder */
 	u64 owner_started;
+	u64 begun_ns;           /* of programs, else 0: CLOCK_MONOTONIC at the beginning */
 	u64 dir_dev, dir_inode; /* of the directory that the path leads to */
 	u64 epoch;              /* which of the points counts: its lowest bit */
 	struct dp_journal_point point[2];
@@ -64,8 +66,12 @@ struct dp_journal;
 
 /* ---- the recorder's own ---- */
 
+struct dp_output;
+
 /* Of a recording in the file of that path. NULL: there is no room for it. */
 struct dp_journal *dp_journal_open(const char *path, bool in_memory);
+/* The recording is of programs: that directory, which the caller makes, goes with the journal. */
+void dp_journal_of_programs(struct dp_journal *j, char *dir, size_t size);
 /* A recording without records. */
 void dp_journal_describe(struct dp_journal *j, const void *bytes, size_t n);
 /* A process that is going to be probed; events: of each probe, which of the recording's it is. False: no room. */
@@ -74,6 +80,9 @@ bool dp_journal_add(struct dp_journal *j, u32 index, pid_t pid, const u32 *event
 struct dp_journal_point *dp_journal_next(struct dp_journal *j, u64 *epoch);
 void dp_journal_note_lost(struct dp_journal *j, u32 index, u64 lost);
 void dp_journal_publish(struct dp_journal *j);
+/* Where the recording is, what was written included; chunks may be NULL. */
+struct dp_chunks;
+void dp_journal_fill(struct dp_journal_point *p, const struct dp_output *out, const struct dp_chunks *chunks);
 /* The recording has ended. May be NULL. */
 void dp_journal_close(struct dp_journal *j);
 
@@ -90,6 +99,7 @@ struct dp_journal_left {
 	struct dp_journal_member *members;
 	int fd;
 	char path[200];
+	char state[220]; /* the directory, of programs */
 };
 
 /* The journal of a recorder that was killed, if there is one and nobody else has it. */

@@ -73,6 +73,7 @@ struct run_module {
 	pid_t begun;               /* the process for which bodies of its begin have run last, */
 	u64 begun_started;         /* so that a second attempt does not show what they log again */
 	bool leaving;              /* nobody wants it while another one takes its place */
+	u32 nsaved_ended;          /* processes that have ended, as a recorder has written them down */
 };
 
 struct run_range { /* a module's words in a target */
@@ -164,12 +165,16 @@ struct run_unwritten { /* a record that goes into the log next */
 
 struct dp_run {
 	struct run_module *modules;
-	char state[4096];            /* directory; "": this run leaves nothing behind */
-	u32 numbers;                 /* of modules given so far */
-	struct run_journal *journal; /* NULL: none */
-	bool moved;                  /* rings have been read farther than the journal says */
-	int globals_fd;              /* of the global variables that all processes share, */
-	volatile u64 *globals;       /* and here; NULL: there are none yet. The kernel has its own */
+	char state[4096];               /* directory; "": this run leaves nothing behind */
+	u32 numbers;                    /* of modules given so far */
+	struct run_journal *journal;    /* NULL: none */
+	bool moved;                     /* rings have been read farther than the journal says */
+	struct dp_journal *recorder;    /* of a recording: what a successor needs (run-recorder.c); NULL: none */
+	struct dp_output *recording;    /* then it goes there, */
+	const struct dp_chunks *chunks; /* in these; may be NULL */
+	bool ends_recording;            /* it is the successor of a recorder, whose state it has */
+	int globals_fd;                 /* of the global variables that all processes share, */
+	volatile u64 *globals;          /* and here; NULL: there are none yet. The kernel has its own */
 	struct run_orphan *orphans;
 	u64 old_epoch; /* in which their driver was killed */
 	struct run_target *targets, *by_pid[RUN_BY_PID];
@@ -412,9 +417,14 @@ bool dp_run_state_exists(const char *dir);
 void dp_run_state_open(struct dp_run *run, const char *dir); /* reads what a predecessor left: modules and orphans */
 void dp_run_save_module(struct dp_run *run, const struct run_module *m);
 void dp_run_unsave_module(struct dp_run *run, const struct run_module *m);
+/* e was kept behind those that were; kept: so many of them are, at most. */
+void dp_run_save_ended(const struct dp_run *run, struct run_module *m, const struct run_ended *e, u32 kept);
 void dp_run_save_target(struct dp_run *run, const struct run_target *t, const struct run_range *ranges, u32 nranges,
 			volatile const u64 *words, u32 nwords);
 void dp_run_unsave_target(struct dp_run *run, const struct run_target *t);
 void dp_run_free_orphan(struct run_orphan *h);
+/* Of a recorder: it writes everything down there from now on; and a successor reads it, for rings of that epoch. */
+void dp_run_state_begin(struct dp_run *run, const char *dir);
+void dp_run_state_read(struct dp_run *run, const char *dir, u64 epoch);
 
 #endif

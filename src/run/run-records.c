@@ -133,6 +133,7 @@ void dp_run_log_commit(struct dp_run *run)
 	u64 epoch;
 
 	flush(run);
+	dp_run_recorded(run);
 	if (!run->journal || fstat(fileno(run->log), &st))
 		return;
 	if (!run->moved && (u64)st.st_size == run->journal->size[run->journal->epoch & 1])
@@ -381,7 +382,7 @@ static bool has_order(const struct dp_run *run)
 {
 	bool alone = !run->waiting && (!run->targets || !run->targets->next);
 
-	return !*run->state && !alone;
+	return !run->log && !alone;
 }
 
 /* Under which number its records wait. False: no memory. */

@@ -17,6 +17,8 @@
 #include "log/recording-read.h"
 #include "run/run-join.h"
 #include "run/run-journal.h"
+#include "run/run-recover-file.h"
+#include "run/run-recover-programs.h"
 #include "run/run-recover.h"
 #include "run/run-threads.h"
 #include "run/run-trace.h"
@@ -33,179 +35,18 @@ struct recovery {
 };
 
 struct saving {
-	const struct dp_journal_left *journal;
-	struct dp_journal_point *point;
+	struct dp_recover_file file;
 	const struct dp_journal_member *member; /* NULL: only chunks are saved */
 	u32 index;                              /* of the member */
 	u32 *events;                            /* of its probes: which of the recording's they are */
 	struct dp_recording *head;              /* what the recorder noted of its events */
 	struct dp_recording_info info;          /* of that */
-	struct dp_recording *before;            /* the recording as it stands; NULL: a new file is made */
 	struct dp_tracee *tracee;
 	struct dp_threads *threads;
 	struct dp_reader *reader;
 	struct dp_formatter *formatter;
 	u64 saved, lost, unknown;
-	char path[PATH_MAX];
 };
-
-/* ---- the file ---- */
-
-/* The directory that the recorder wrote to; -1: another one is there. */
-static int open_directory(const struct dp_journal_head *h)
-{
-	const char *slash = strrchr(h->path, '/');
-	char dir[PATH_MAX];
-	struct stat st;
-	int fd;
-
-	snprintf(dir, sizeof(dir), "%.*s", slash == h->path ? 1 : (int)(slash - h->path), h->path);
-	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0 && (fstat(fd, &st) || st.st_dev != h->dir_dev || st.st_ino != h->dir_inode)) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
-
-/* The file that the recorder was writing, as it was when the journal was written last. */
-static int open_same(const struct saving *s, int dir)
-{
-	const struct dp_journal_head *h = s->journal->head;
-	char path[PATH_MAX];
-	struct stat st;
-	int fd;
-
-	if (dir < 0 || !s->point->inode || !dp_join_name(h->path, s->point->number, path, sizeof(path)))
-		return -1;
-	fd = openat(dir, strrchr(path, '/') + 1, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_dev == s->point->dev &&
-	    st.st_ino == s->point->inode && (h->in_memory || (u64)st.st_size >= s->point->size))
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
-
-/* A file that was not there: beside the recording or, for records that exist nowhere else, where we are. */
-static int make_new(struct saving *s, int dir)
-{
-	const struct dp_journal_head *h = s->journal->head;
-	bool next = h->in_memory && !s->point->inode && dir >= 0; /* the one that the recorder would have made */
-
-	for (u32 i = 1; i < 1000 && (dir >= 0 || s->member); i++) {
-		u32 number = next ? s->point->number + i - 1 : i;
-		int fd;
-
-		if (!dp_join_name_of(h->path, next ? "" : ".recovered", number, s->path, sizeof(s->path)))
-			return -1;
-		if (dir < 0)
-			memmove(s->path, strrchr(s->path, '/') + 1, strlen(strrchr(s->path, '/') + 1) + 1);
-		fd = openat(dir < 0 ? AT_FDCWD : dir, dir < 0 ? s->path : strrchr(s->path, '/') + 1,
-			    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-		if (fd >= 0 || errno != EEXIST)
-			return fd;
-	}
-	return -1;
-}
-
-static void put_chunks(const struct saving *s, struct dp_join *join, FILE *to)
-{
-	for (u32 i = s->point->first; i && i <= s->point->last; i++) {
-		char name[16];
-		int fd;
-
-		snprintf(name, sizeof(name), "%u", i);
-		fd = dp_journal_part(s->journal, name);
-		if (fd >= 0) { /* else it was dropped */
-			dp_join_file(join, to, fd, i == s->point->last ? s->point->size : ~0ull);
-			close(fd);
-		}
-	}
-}
-
-static void put_head(const struct saving *s, struct dp_join *join, FILE *to)
-{
-	int fd = dp_journal_part(s->journal, "head");
-
-	join->only_events = true; /* the counts behind them are to stand at the end */
-	if (fd >= 0) {
-		dp_join_file(join, to, fd, ~0ull);
-		close(fd);
-	}
-	join->only_events = false;
-}
-
-/* The recording up to where the journal has it, to go on behind that. -1: it is not the same any more. */
-static int go_on(struct saving *s, int dir, struct dp_join *join)
-{
-	struct dp_recording_info info;
-	struct dp_error err;
-	char link[32];
-	int fd = open_same(s, dir);
-
-	if (fd < 0)
-		return -1;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	dp_join_name(s->journal->head->path, s->point->number, s->path, sizeof(s->path));
-	if (ftruncate(fd, s->journal->head->in_memory ? 0 : (off_t)s->point->size) ||
-	    (!s->journal->head->in_memory && dp_recording_open(&s->before, link, &err))) {
-		close(fd);
-		return -1;
-	}
-	if (s->before) {
-		dp_recording_info(s->before, &info);
-		*join = (struct dp_join){.begun = true, .nevents = info.nevents, .nsources = info.nsources};
-	}
-	return fd;
-}
-
-/* The file with what is there up to now. */
-static FILE *begin_file(struct saving *s, struct dp_join *join)
-{
-	int dir = open_directory(s->journal->head), fd = go_on(s, dir, join);
-	FILE *to;
-
-	if (fd < 0)
-		fd = make_new(s, dir);
-	if (dir >= 0)
-		close(dir);
-	to = fd >= 0 && lseek(fd, 0, SEEK_END) >= 0 ? fdopen(fd, "w") : NULL;
-	if (!to) {
-		if (fd >= 0)
-			close(fd);
-		return NULL;
-	}
-	if (s->journal->head->in_memory)
-		put_chunks(s, join, to);
-	else if (!join->begun)
-		put_head(s, join, to);
-	return to;
-}
-
-/* Records of another of the recorder's processes go behind those that are in the file now. */
-static bool end_file(struct saving *s, FILE *to)
-{
-	struct dp_journal_head *h = s->journal->head;
-	bool good = !fflush(to) && !ferror(to);
-	char link[32], path[PATH_MAX];
-	struct stat st;
-	ssize_t n;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fileno(to));
-	n = readlink(link, path, sizeof(path) - 1);
-	path[n > 0 ? n : 0] = '\0';
-	if (good && !fstat(fileno(to), &st) && dp_journal_place(h, path)) {
-		h->in_memory = 0;
-		*s->point = (struct dp_journal_point){.number = 1,
-						      .size = (u64)st.st_size,
-						      .dev = st.st_dev,
-						      .inode = st.st_ino,
-						      .tsc = s->point->tsc,
-						      .ns = s->point->ns};
-	}
-	return !fclose(to) && good;
-}
 
 /* ---- what the recording asks for ---- */
 
@@ -259,8 +100,8 @@ static void put_rows(void *arg, struct dp_line *to)
 	struct dp_recording_row *rows = calloc(s->info.nevents + 1, sizeof(*rows));
 	struct dp_recording_info before = {.nrows = 0};
 
-	if (s->before && s->journal->head->saved)
-		dp_recording_info(s->before, &before);
+	if (s->file.before && s->file.journal->head->saved)
+		dp_recording_info(s->file.before, &before);
 	for (u32 i = 0; rows && i < s->info.nevents; i++) {
 		if (i < s->info.nrows) {
 			memcpy(rows[i].name, s->info.rows[i].name, sizeof(rows[i].name));
@@ -309,7 +150,7 @@ static void save_record(const struct dp_record *rec, u64 ns, void *arg)
 
 static u64 losses(const struct saving *s)
 {
-	u64 n = 0, told = s->member->lost[s->journal->head->epoch & 1];
+	u64 n = 0, told = s->member->lost[s->file.journal->head->epoch & 1];
 
 	for (u32 i = 0; i < s->member->nevents; i++) {
 		struct dp_counts c;
@@ -334,11 +175,11 @@ static int put_rings(struct saving *s, const struct dp_rings_left *left, FILE *t
 	char comm[16] = "";
 	int r;
 
-	dp_reader_settle(&left->map, s->journal->head->epoch);
+	dp_reader_settle(&left->map, s->file.journal->head->epoch);
 	r = dp_reader_open(&s->reader, &left->map, err);
 	if (r)
 		return r;
-	dp_reader_clock_since(s->reader, s->point->tsc, s->point->ns);
+	dp_reader_clock_since(s->reader, s->file.point->tsc, s->file.point->ns);
 	if (dp_formatter_new(&s->formatter, DP_FORMAT_RECORDING, to, &env))
 		return dp_fail(err, E_RING_MEMORY, "%u events", s->info.nevents);
 	dp_task_comm((u32)s->member->pid, comm);
@@ -359,7 +200,8 @@ static int read_events(struct saving *s)
 	size_t n = s->member->nevents * sizeof(*s->events);
 
 	s->events = s->member->nevents < DP_RECORDING_EVENTS ? malloc(n + 1) : NULL;
-	return s->events && pread(s->journal->fd, s->events, n, (off_t)s->member->events_at) == (ssize_t)n ? 0 : -EIO;
+	return s->events && pread(s->file.journal->fd, s->events, n, (off_t)s->member->events_at) == (ssize_t)n ? 0
+														: -EIO;
 }
 
 static int read_head(struct saving *s, struct dp_error *err)
@@ -367,7 +209,7 @@ static int read_head(struct saving *s, struct dp_error *err)
 	char path[220];
 	int r;
 
-	snprintf(path, sizeof(path), "%.199s.head", s->journal->path);
+	snprintf(path, sizeof(path), "%.199s.head", s->file.journal->path);
 	r = dp_recording_open(&s->head, path, err);
 	if (!r)
 		dp_recording_info(s->head, &s->info);
@@ -380,7 +222,7 @@ static void free_saving(struct saving *s)
 	dp_reader_close(s->reader);
 	dp_threads_free(s->threads);
 	dp_recording_close(s->head);
-	dp_recording_close(s->before);
+	dp_recording_close(s->file.before);
 	free(s->events);
 }
 
@@ -395,10 +237,10 @@ static int save(struct saving *s, const struct dp_rings_left *left, struct dp_er
 
 	if (left && (read_head(s, err) || read_events(s)))
 		return dp_fail(err, E_OUT_OPEN, "%s: the recorder's notes about it cannot be read",
-			       s->journal->head->path);
-	to = begin_file(s, &join);
+			       s->file.journal->head->path);
+	to = dp_recover_file_begin(&s->file, &join);
 	if (!to)
-		return dp_fail(err, E_OUT_OPEN, "%s: %s", s->journal->head->path, strerror(errno));
+		return dp_fail(err, E_OUT_OPEN, "%s: %s", s->file.journal->head->path, strerror(errno));
 	f = left ? open_memstream(&bytes, &n) : NULL;
 	if (left)
 		r = f ? put_rings(s, left, f, err) : dp_fail(err, E_RING_MEMORY, "records that were left");
@@ -407,8 +249,8 @@ static int save(struct saving *s, const struct dp_rings_left *left, struct dp_er
 	if (!r && left)
 		dp_join_put(&join, to, bytes, n);
 	free(bytes);
-	if (!end_file(s, to) && !r)
-		r = dp_fail(err, E_OUT_WRITE, "%s: %s", s->path, strerror(errno));
+	if (!dp_recover_file_end(&s->file, to) && !r)
+		r = dp_fail(err, E_OUT_WRITE, "%s: %s", s->file.path, strerror(errno));
 	return r;
 }
 
@@ -431,10 +273,10 @@ static void tell(const struct dp_session_options *opt, const struct saving *s, i
 			 dp_error_info(err->code)->name, err->detail);
 	else if (s->member)
 		snprintf(text, sizeof(text),
-			 "%s: saved %llu records that a killed recorder had not read; %llu were lost", s->path,
+			 "%s: saved %llu records that a killed recorder had not read; %llu were lost", s->file.path,
 			 (unsigned long long)s->saved, (unsigned long long)s->lost);
 	else
-		snprintf(text, sizeof(text), "%s: saved what a killed flight recorder had kept", s->path);
+		snprintf(text, sizeof(text), "%s: saved what a killed flight recorder had kept", s->file.path);
 	if (opt && opt->note)
 		opt->note(opt->arg, text);
 }
@@ -449,7 +291,7 @@ static struct dp_journal_member *member_of(const struct dp_journal_left *j, cons
 	return NULL;
 }
 
-static void find(struct recovery *rc, pid_t pid)
+static void find(struct recovery *rc, pid_t pid, const struct dp_session_options *opt)
 {
 	struct dp_rings_left left[DP_RINGS_LEFT];
 	u32 n = dp_rings_left(pid, left);
@@ -459,6 +301,8 @@ static void find(struct recovery *rc, pid_t pid)
 
 		*to = (struct rings){.left = left[i]};
 		if (dp_journal_find(&to->journal, left[i].owner, left[i].owner_started)) {
+			if (to->journal.head->begun_ns)
+				dp_recover_programs(&to->journal, opt->note, opt->arg);
 			to->member = member_of(&to->journal, &left[i]);
 			if (to->member) {
 				rc->n++;
@@ -473,8 +317,7 @@ static void find(struct recovery *rc, pid_t pid)
 static void save_rings(struct rings *g, struct dp_tracee *t, const struct dp_session_options *opt)
 {
 	struct dp_journal_head *h = g->journal.head;
-	struct saving s = {.journal = &g->journal,
-			   .point = &h->point[h->epoch & 1],
+	struct saving s = {.file = dp_recover_file_of(&g->journal, true),
 			   .member = g->member,
 			   .index = (u32)(g->member - g->journal.members),
 			   .tracee = t,
@@ -506,7 +349,7 @@ int dp_recover_open(struct dp_tracee *t, pid_t pid, char *const command[], const
 	int r;
 
 	if (rc)
-		find(rc, pid);
+		find(rc, pid, opt);
 	r = dp_tracee_open(t, pid, command, opt, err);
 	for (u32 i = 0; rc && !r && i < rc->n; i++)
 		save_rings(&rc->v[i], t, opt);
@@ -526,12 +369,14 @@ static void sweep_one(struct dp_journal_left *j, void *arg)
 {
 	struct sweep *w = arg;
 	struct dp_journal_head *h = j->head;
-	struct saving s = {.journal = j, .point = &h->point[h->epoch & 1]};
+	struct saving s = {.file = dp_recover_file_of(j, false)};
 	struct dp_error err = {0};
 	int r;
 
-	if (!is_wanted(j)) {
-		if (h->in_memory && s.point->last && !h->saved) {
+	if (h->begun_ns) {
+		w->n += dp_recover_programs(j, w->opt->note, w->opt->arg);
+	} else if (!is_wanted(j)) {
+		if (h->in_memory && s.file.point->last && !h->saved) {
 			r = save(&s, NULL, &err);
 			tell(w->opt, &s, r, &err);
 			w->n += !r;

@@ -105,7 +105,7 @@ static void show_shared(const struct dp_run *run, FILE *out)
 int dp_run_vars_of_all(struct dp_run *run, const struct dp_run_request *rq, const char *name, FILE *out,
 		       struct dp_error *err)
 {
-	bool shares = !*name && !*run->state && rq->flags & DP_RUN_AGGREGATES && !(rq->flags & DP_RUN_RESET) &&
+	bool shares = !*name && !run->log && rq->flags & DP_RUN_AGGREGATES && !(rq->flags & DP_RUN_RESET) &&
 		      dp_run_format(rq->flags) == DP_FORMAT_TEXT;
 	int r;
 

@@ -3,6 +3,9 @@
  * What the driver writes down for a successor, should it be killed: in its directory under state/ a file for each
  * module (module-N) and each target (target-PID), each replaced as a whole, and the journal of the log. An orderly end
  * removes them. They are of this boot and this version, or not used.
+ *
+ * A recorder writes down the same beside its journal (run-recorder.c), but for processes that have ended: there may be
+ * many, so each is added to a file of its module (ended-N).
  */
 #include <dirent.h>
 #include <errno.h>
@@ -14,6 +17,7 @@
 #include <unistd.h>
 
 #include "abi/abi-control.h"
+#include "run/run-journal.h"
 #include "run/run-priv.h"
 
 #define STATE_MAGIC 0x3145544154535044ull
@@ -33,6 +37,17 @@ struct saved_module {
 	u64 pid_started;
 	u64 object;
 	/* then the object, the counts of each probe, and for each process that has ended its id, names and words */
+};
+
+/* Of the words those that are not 0, as runs: struct saved_run, each with its words. */
+struct saved_ended {
+	s32 pid;
+	u32 nnames; /* struct run_name */
+	u32 nwords, nruns;
+};
+
+struct saved_run {
+	u32 first, n;
 };
 
 struct saved_target {
@@ -95,6 +110,12 @@ static const char *module_file(const struct run_module *m, char *buf, size_t siz
 	return buf;
 }
 
+static const char *ended_file(const struct run_module *m, char *buf, size_t size)
+{
+	snprintf(buf, size, "ended-%u", m->number);
+	return buf;
+}
+
 static const char *target_file(pid_t pid, char *buf, size_t size)
 {
 	snprintf(buf, size, "target-%d", (int)pid);
@@ -117,7 +138,7 @@ void dp_run_save_module(struct dp_run *run, const struct run_module *m)
 
 	if (!*run->state || m->before || dp_rpn_save(&m->unit, &object, &size, NULL))
 		return;
-	for (const struct run_ended *e = m->ended; e; e = e->next)
+	for (const struct run_ended *e = run->log ? m->ended : NULL; e; e = e->next)
 		sm.nended++;
 	sm.object = size;
 	f = begin(run, &bytes, &n, sizeof(sm));
@@ -125,7 +146,7 @@ void dp_run_save_module(struct dp_run *run, const struct run_module *m)
 		fwrite(&sm, sizeof(sm), 1, f);
 		fwrite(object, 1, size, f);
 		fwrite(m->done, sizeof(*m->done), m->unit.nprobes, f);
-		for (const struct run_ended *e = m->ended; e; e = e->next) {
+		for (const struct run_ended *e = run->log ? m->ended : NULL; e; e = e->next) {
 			fwrite(&e->pid, sizeof(e->pid), 1, f);
 			fwrite(&e->nnames, sizeof(e->nnames), 1, f);
 			if (e->nnames)
@@ -142,6 +163,57 @@ void dp_run_unsave_module(struct dp_run *run, const struct run_module *m)
 	char name[32];
 
 	drop(run, module_file(m, name, sizeof(name)));
+	drop(run, ended_file(m, name, sizeof(name)));
+}
+
+static void put_ended(FILE *f, const struct run_module *m, const struct run_ended *e)
+{
+	struct saved_ended s = {.pid = e->pid, .nnames = e->nnames, .nwords = m->unit.nlocals};
+	struct saved_run run = {0, 0};
+
+	for (u32 i = 0; i < s.nwords; i++)
+		s.nruns += e->words[i] && (!i || !e->words[i - 1]);
+	fwrite(&s, sizeof(s), 1, f);
+	if (e->nnames)
+		fwrite(e->names, sizeof(*e->names), e->nnames, f);
+	for (; run.first < s.nwords; run.first += run.n + 1) {
+		for (run.n = 0; run.first + run.n < s.nwords && e->words[run.first + run.n];)
+			run.n++;
+		if (!run.n)
+			continue;
+		fwrite(&run, sizeof(run), 1, f);
+		fwrite(e->words + run.first, sizeof(u64), run.n, f);
+	}
+}
+
+void dp_run_save_ended(const struct dp_run *run, struct run_module *m, const struct run_ended *e, u32 kept)
+{
+	char path[4200], name[32], *bytes = NULL;
+	bool anew = m->nsaved_ended >= 2 * kept; /* more than half of what is there is not wanted any more */
+	size_t n = 0;
+	FILE *f;
+	int fd;
+
+	if (!*run->state || run->log || (run->recorder && dp_journal_is_full(run->recorder)))
+		return;
+	f = open_memstream(&bytes, &n);
+	if (!f)
+		return;
+	for (const struct run_ended *i = anew ? m->ended : e; i; i = anew ? i->next : NULL)
+		put_ended(f, m, i);
+	if (anew) {
+		commit(run, f, ended_file(m, name, sizeof(name)), &bytes, &n);
+		m->nsaved_ended = kept;
+		return;
+	}
+	fclose(f);
+	snprintf(path, sizeof(path), "%s/%s", run->state, ended_file(m, name, sizeof(name)));
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	if (fd >= 0 && write(fd, bytes, n) == (ssize_t)n)
+		m->nsaved_ended++;
+	if (fd >= 0)
+		close(fd);
+	free(bytes);
 }
 
 void dp_run_save_target(struct dp_run *run, const struct run_target *t, const struct run_range *ranges, u32 nranges,
@@ -205,11 +277,10 @@ static bool get(struct input *in, void *to, u64 n)
 	return p;
 }
 
-static bool read_input(const struct dp_run *run, const char *name, struct input *in, u32 size)
+static bool read_file(const struct dp_run *run, const char *name, struct input *in)
 {
-	char path[4400], boot[40];
+	char path[4400];
 	struct stat st;
-	struct head h;
 	FILE *f;
 
 	*in = (struct input){NULL, 0, 0};
@@ -221,19 +292,24 @@ static bool read_input(const struct dp_run *run, const char *name, struct input 
 	}
 	if (f)
 		fclose(f);
+	return in->bytes;
+}
+
+static bool read_input(const struct dp_run *run, const char *name, struct input *in, u32 size)
+{
+	char boot[40];
+	struct head h;
+
 	dp_boot_id(boot);
-	return in->bytes && get(in, &h, sizeof(h)) && h.magic == STATE_MAGIC && h.abi == DP_ABI && h.size == size &&
-	       !memcmp(h.boot, boot, sizeof(boot));
+	return read_file(run, name, in) && get(in, &h, sizeof(h)) && h.magic == STATE_MAGIC && h.abi == DP_ABI &&
+	       h.size == size && !memcmp(h.boot, boot, sizeof(boot));
 }
 
 static bool get_names(struct run_ended *e, struct input *in)
 {
-	const struct run_name *names = get(in, &e->nnames, sizeof(e->nnames)) ? take(in, e->nnames * sizeof(*names))
-									      : NULL;
+	const struct run_name *names = take(in, e->nnames * sizeof(*names));
 
-	if (!names)
-		return false;
-	e->names = calloc(e->nnames + 1ull, sizeof(*names));
+	e->names = names ? calloc(e->nnames + 1ull, sizeof(*names)) : NULL;
 	if (!e->names)
 		return false;
 	memcpy(e->names, names, e->nnames * sizeof(*names));
@@ -249,8 +325,8 @@ static bool read_ended(struct run_module *m, struct input *in, u32 n)
 	for (u32 i = 0; i < n; i++) {
 		struct run_ended *e = calloc(1, sizeof(*e) + m->unit.nlocals * sizeof(u64));
 
-		if (!e || !get(in, &e->pid, sizeof(e->pid)) || !get_names(e, in) ||
-		    !get(in, e->words, m->unit.nlocals * sizeof(u64))) {
+		if (!e || !get(in, &e->pid, sizeof(e->pid)) || !get(in, &e->nnames, sizeof(e->nnames)) ||
+		    !get_names(e, in) || !get(in, e->words, m->unit.nlocals * sizeof(u64))) {
 			dp_run_free_ended(e);
 			return false;
 		}
@@ -260,7 +336,42 @@ static bool read_ended(struct run_module *m, struct input *in, u32 n)
 	return true;
 }
 
-/* A probe program for one process is no longer wanted when that is gone. */
+static bool get_runs(struct run_ended *e, const struct saved_ended *s, struct input *in)
+{
+	struct saved_run r;
+
+	for (u32 i = 0; i < s->nruns; i++)
+		if (!get(in, &r, sizeof(r)) || r.first > s->nwords || r.n > s->nwords - r.first ||
+		    !get(in, e->words + r.first, r.n * sizeof(u64)))
+			return false;
+	return true;
+}
+
+/* Up to one that was not written as a whole. */
+static void read_added(const struct dp_run *run, struct run_module *m)
+{
+	struct input in;
+	struct saved_ended s;
+	char name[32];
+
+	if (read_file(run, ended_file(m, name, sizeof(name)), &in))
+		while (get(&in, &s, sizeof(s)) && s.nwords == m->unit.nlocals) {
+			struct run_ended *e = calloc(1, sizeof(*e) + s.nwords * sizeof(u64));
+
+			if (!e)
+				break;
+			e->pid = s.pid;
+			e->nnames = s.nnames;
+			if (!get_names(e, &in) || !get_runs(e, &s, &in)) {
+				dp_run_free_ended(e);
+				break;
+			}
+			dp_run_keep_ended(run, m, e);
+		}
+	free(in.bytes);
+}
+
+/* A probe program for one process is no longer wanted when that is gone; by a recording it is. */
 static bool module_of(struct dp_run *run, struct input *in)
 {
 	struct saved_module sm;
@@ -268,7 +379,7 @@ static bool module_of(struct dp_run *run, struct input *in)
 	struct dp_rpn_unit u;
 	const void *object;
 
-	if (!get(in, &sm, sizeof(sm)) || (sm.pid && dp_process_started(sm.pid) != sm.pid_started))
+	if (!get(in, &sm, sizeof(sm)) || (run->log && sm.pid && dp_process_started(sm.pid) != sm.pid_started))
 		return false;
 	object = take(in, sm.object);
 	if (!object || dp_rpn_load(&u, object, sm.object, NULL))
@@ -288,7 +399,9 @@ static bool module_of(struct dp_run *run, struct input *in)
 	run->numbers = DP_MAX(run->numbers, m->number);
 	if (!get(in, m->done, m->unit.nprobes * sizeof(*m->done)) || !read_ended(m, in, sm.nended))
 		dp_run_forget_ended(m);
-	if (!run_is_in_kernel(m) && m->unit.name[0] == '/')
+	if (!run->log)
+		read_added(run, m);
+	else if (!run_is_in_kernel(m) && m->unit.name[0] == '/')
 		dp_run_watch_file(run, m, dp_open_regular(m->unit.name));
 	return true;
 }
@@ -417,13 +530,38 @@ static void open_journal(struct dp_run *run)
 	run->journal->size[run->journal->epoch & 1] = (u64)st.st_size;
 }
 
+static bool make_directory(struct dp_run *run)
+{
+	bool good = !mkdir(run->state, 0700) || errno == EEXIST;
+
+	if (!good)
+		run->state[0] = '\0';
+	return good;
+}
+
+void dp_run_state_begin(struct dp_run *run, const char *dir)
+{
+	snprintf(run->state, sizeof(run->state), "%.4000s", dir);
+	make_directory(run);
+}
+
+void dp_run_state_read(struct dp_run *run, const char *dir, u64 epoch)
+{
+	snprintf(run->state, sizeof(run->state), "%.4000s", dir);
+	each(run, "module-", sizeof(struct saved_module), module_of);
+	each(run, "target-", sizeof(struct saved_target), orphan_of);
+	for (const struct run_module *m = run->modules; m; m = m->next)
+		if (m->unit.nglobals)
+			dp_run_open_globals(run);
+	run->old_epoch = epoch;
+	run->state[0] = '\0'; /* should we be killed, the next one finds it as we have */
+}
+
 void dp_run_state_open(struct dp_run *run, const char *dir)
 {
 	snprintf(run->state, sizeof(run->state), "%.4000s/state", dir);
-	if (mkdir(run->state, 0700) && errno != EEXIST) {
-		run->state[0] = '\0';
+	if (!make_directory(run))
 		return;
-	}
 	each(run, "module-", sizeof(struct saved_module), module_of);
 	if (!run->modules)
 		dp_run_close_globals(run); /* nobody's any more */

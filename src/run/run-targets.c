@@ -176,7 +176,7 @@ static int start_session(struct dp_run *run, struct run_target *t, struct dp_tra
 		r = dp_reader_open(&t->reader, dp_tracee_rings(s), err);
 	if (r)
 		return r;
-	if (run->journal)
+	if (run->journal || ((run->recorder || run->ends_recording) && t->pid))
 		dp_reader_keep(t->reader);
 	t->rings_inode = dp_tracee_rings_inode(s);
 	if (!adopt) /* else it is the one that was written down */
@@ -719,13 +719,23 @@ static void inherit(struct dp_run *run, struct run_target *t, struct run_orphan 
 	t->nprobes = 0;
 }
 
+static void keep_as_ended(struct dp_run *run, struct run_target *t, const struct run_orphan *h)
+{
+	const struct dp_agg_view view = {t->pid, true, dp_run_symbol_of, t, dp_run_file_of};
+
+	for (u32 i = 0; i < h->nranges; i++)
+		if (h->ranges[i].generation == h->ranges[i].m->generation)
+			dp_run_keep_ended(run, h->ranges[i].m,
+					  dp_run_ended_new(h->ranges[i].m, h->words + h->ranges[i].locals, &view));
+}
+
 /* All of it as it is. Whether other probes are wanted now is seen at the next scan. */
 static bool take_session(struct dp_run *run, struct run_target *t, const struct run_orphan *h)
 {
 	struct dp_error err = {0};
 	struct run_wanted w;
 
-	if (!t->pid || !run->journal || h->nranges > RUN_WANTED_MAX)
+	if (!t->pid || !(run->journal || run->ends_recording) || h->nranges > RUN_WANTED_MAX)
 		return false;
 	for (w.n = 0; w.n < h->nranges; w.n++)
 		w.v[w.n] = h->ranges[w.n].m;
@@ -748,7 +758,9 @@ static void adopt_target(struct dp_run *run, struct run_orphan *h, pid_t pid)
 		dp_run_busy_with(before);
 		return;
 	}
-	if (!pid) {
+	if (run->ends_recording) {
+		/* Nothing is to follow. */
+	} else if (!pid) {
 		dp_run_find_wanted_in_kernel(run, &w);
 	} else if (!dp_maps_read(&maps, pid, NULL)) {
 		dp_run_find_wanted(run, &maps, pid, &w);
@@ -758,6 +770,8 @@ static void adopt_target(struct dp_run *run, struct run_orphan *h, pid_t pid)
 	t->ranges = NULL;
 	t->nranges = 0;
 	inherit(run, t, h);
+	if (run->ends_recording && pid)
+		keep_as_ended(run, t, h);
 	renew(run, t, &w, h->words, h->ranges, h->nranges);
 	dp_run_busy_with(before);
 }

@@ -108,6 +108,18 @@ bool dp_run_chosen_live(const struct dp_run *run); /* any of them, or of those t
 struct dp_formatter;
 void dp_run_give_to(struct dp_run *run, struct dp_formatter *f);
 
+/*
+ * What the formatter writes is a recording in that file, and a successor can go on with it. Before anything is inserted;
+ * chunks: of a flight recorder, or of several files; may be NULL. NULL: none can; else the journal, which has chunks.
+ * recorded: all up to here is written out and noted, as after each turn; recorded_all: the recording has ended.
+ */
+struct dp_chunks;
+struct dp_journal;
+struct dp_output;
+const struct dp_journal *dp_run_record(struct dp_run *run, struct dp_output *out, const struct dp_chunks *chunks);
+void dp_run_recorded(struct dp_run *run);
+void dp_run_recorded_all(struct dp_run *run); /* may be NULL */
+
 /* struct dp_recording_source of a process, with what is mapped there; 0: the kernel. */
 struct dp_line;
 void dp_run_put_process(const struct dp_run *run, u32 pid, struct dp_line *to);

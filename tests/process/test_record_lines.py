@@ -3,9 +3,11 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from tap import *  # noqa: E402,F403
@@ -184,6 +186,172 @@ def flight_recorder():
     assert [e["args"]["$qty"] for e in kept(path("end.dpt"))] == [1, 11, 2, 12, 3, 13]
     for file in (path("last.dpt"), path("end.dpt")):
         assert '"aggregate"' in output(["report", "-q", "--json", file]).stdout
+
+
+# ---- the recorder is killed ----
+
+STEPS = """
+#include <stdio.h>
+#include <unistd.h>
+
+static volatile long steps;
+
+__attribute__((noinline)) long step(long n)
+{
+	steps += n;
+	return steps;
+}
+
+int main(void)
+{
+	puts("ready");
+	fflush(stdout);
+	for (volatile long n = 1, i;; n++)
+		for (step(n), i = 0; i < 20000; i++)
+			;
+}
+"""
+NUMBERED = ("p step $n bt=$backtrace", "p step count by ($n & 3)", "p step max($n)", "r step count if $duration > 0")
+SAVED = re.compile(r"note: (/.*): saved (\d+) records that a killed recorder had not read, and the tables")
+SESSIONS = "/run/dprobes/sessions"
+
+
+def stepping(name):
+    exe = compiled(tempfile.tempdir, name, STEPS, "-g", "-O1")
+    p = start([exe], stdout=subprocess.PIPE, text=True)
+    assert p.stdout.readline().startswith("ready")
+    return p
+
+
+def journals(pid):
+    return [f for f in os.listdir(SESSIONS) if f.startswith(".recording-%d-" % pid)]
+
+
+def ticks(pid):
+    with open("/proc/%d/stat" % pid) as f:
+        return sum(map(int, f.read().rpartition(")")[2].split()[11:13]))
+
+
+def child_of(pid, name):
+    """The recorder's child of that name: its command, or dprobes-clean, which would take the probes out at once."""
+    with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+        for child in f.read().split():
+            with open("/proc/%s/comm" % child) as g:
+                if g.read().strip() == name:
+                    return int(child)
+    raise AssertionError("%d has no child %s" % (pid, name))
+
+
+def kill_recorder(name, processes, *options, least=1 << 13, guard=True, lines=NUMBERED):
+    """The recorder's process id; what it left is saved by its guard, or (no guard) by nobody yet."""
+    p = start([DPROBES, "record", "-o", path(name), *options, "-p", ",".join(str(t.pid) for t in processes), *lines])
+    wait_for(lambda: journals(p.pid) and (os.path.exists(path(name)) and os.path.getsize(path(name)) > least or
+                                          any(f.endswith(".3") for f in journals(p.pid))), what="records")
+    if not guard:
+        os.kill(child_of(p.pid, "dprobes-clean"), signal.SIGKILL)
+    stop(p, signal.SIGKILL)
+    if guard:
+        wait_for(lambda: not journals(p.pid), what="the guard")
+        return p.pid
+    before = [ticks(t.pid) for t in processes]
+    wait_for(lambda: all(ticks(t.pid) > n + 1 for t, n in zip(processes, before)), what="hits behind the kill")
+    return p.pid
+
+
+def numbers(file):
+    """Of each task, the numbers in a recording that has its end."""
+    r = output(["report", "--json", file])
+    assert "incomplete" not in r.stderr and "ends in the middle" not in r.stderr, r.stderr
+    of = {}
+    for e in json_lines(r.stdout):
+        if "args" in e:
+            assert "main+" in json.dumps(e["args"]["bt"]), e
+            of.setdefault(e["task"], []).append(e["args"]["n"])
+    return of
+
+
+def check(of, file):
+    """Each number is there once, and but for losses all are; the tables and the counts are of the same hits."""
+    summary = json.loads(output(["report", "--info", "--json", file]).stdout)["summary"]
+    row, = [e for e in summary["probes"] if e["probe"] == "step"]
+    assert sum(map(len, of.values())) == row["recorded"] > 0, (row, of.keys())
+    for n in of.values():
+        assert n == sorted(set(n)) and n[-1] - n[0] + 1 - len(n) <= row["lost"], (n[0], n[-1], len(n), row)
+    tables = [t for t in json_lines(output(["report", "-q", "--json", file]).stdout) if "aggregate" in t]
+    counted = sum(e["value"] for t in tables if t["aggregate"] == "step" for e in t["entries"])
+    assert counted == row["recorded"] + row["lost"], (counted, row)
+    if not row["lost"]:
+        largest = sorted(t["value"] for t in tables if t["kind"] == "max")
+        assert largest == sorted(n[-1] for n in of.values()), (largest, [n[-1] for n in of.values()])
+    return tables
+
+
+@test
+def killed():
+    """a killed recorder: what the rings and the tables held is in the recording, each hit once"""
+    process = stepping("kills")
+    for i in range(4):
+        name = "kill%d.dpt" % i
+        kill_recorder(name, [process], "--buffer", "8M", least=(i + 1) << 12)
+        check(numbers(path(name)), path(name))
+    assert not code_differs(process.pid)
+    stop(process)
+
+
+@test
+def killed_with_several():
+    """whoever cleans, or probes the process next, ends the recording of all its processes"""
+    a, b = stepping("several-a"), stepping("several-b")
+    for i, command in enumerate((["clean", "-p", str(a.pid)], ["clean", "--all"],
+                                 ["trace", "--max-events", "1", "-p", str(b.pid), "p step"])):
+        name = "several%d.dpt" % i
+        pid = kill_recorder(name, [a, b], "--buffer", "8M", guard=False)
+        saved = SAVED.search(output(command).stderr)
+        assert saved and saved.group(1) == path(name) and int(saved.group(2)) > 0 and not journals(pid), saved
+        of = numbers(path(name))
+        assert len(of) == 2
+        check(of, path(name))
+    assert not code_differs(a.pid) and not code_differs(b.pid)
+    stop(a)
+    stop(b)
+
+
+@test
+def killed_in_several_files():
+    """of --rotate the last file is ended; of --last what was kept is written"""
+    process = stepping("files")
+    kill_recorder("turns.dpt", [process], "--buffer", "8M", "--rotate", "64k", least=1 << 16)
+    files = [path("turns.dpt")]
+    while os.path.exists(path("turns.%d.dpt" % (len(files) + 1))):
+        files.append(path("turns.%d.dpt" % (len(files) + 1)))
+    of = [n for f in files for n in numbers(f).get("files", [])]
+    check({"files": of}, files[-1])
+    kill_recorder("kept.dpt", [process], "--buffer", "8M", "--last", "64k")
+    n, = numbers(path("kept.dpt")).values()
+    assert n == sorted(set(n)) and len(n) > 300, len(n)
+    stop(process)
+
+
+@test
+def killed_with_tree():
+    """the tables of processes that had ended before, and the body of an end, are in the recording, too"""
+    exe = shop()[0]
+    steps = compiled(tempfile.tempdir, "tree", STEPS, "-g", "-O1")
+    lines = ("p %s:add_order count by $label" % exe, "end { log(7); }", "p %s:add_order { count(orders); }" % exe)
+    p = start([DPROBES, "record", "-o", path("tree.dpt"), "--tree", *lines, "--", "sh", "-c",
+               "%s 3 >&2; %s 4 >&2; exec %s" % (exe, exe, steps)], stdout=subprocess.PIPE, text=True)
+    p.stdout.readline()
+    state, = [f for f in journals(p.pid) if f.endswith(".state")]
+    wait_for(lambda: not [f for f in os.listdir(os.path.join(SESSIONS, state)) if f.startswith("target-")],
+             what="the recorder to have seen both end")
+    command = child_of(p.pid, "tree")
+    stop(p, signal.SIGKILL)
+    wait_for(lambda: not journals(p.pid), what="the guard")
+    os.kill(command, signal.SIGKILL)
+    got = json_lines(output(["report", "-q", "--json", path("tree.dpt")]).stdout)
+    sums = sorted(sum(e["value"] for e in t["entries"]) for t in got if t.get("aggregate") == "add_order")
+    assert sums == [6, 8], got
+    assert sum(e.get("args") == {"7": 7} for e in got) == 2, got
 
 
 run()

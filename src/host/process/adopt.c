@@ -113,6 +113,7 @@ static bool same_probes(struct dp_session *s, const struct dp_block *t, const st
 	if (s->globals_off && !dp_is_shared_at(s->pid, s->opt.globals_fd, t->ctl.rings_hi))
 		return false;
 	dp_compile_lay_out(s, s->spots, s->nspots);
+	dp_spots_sort(s->spots, s->nspots); /* as the block has its probes */
 	for (u32 i = 0; i < s->nprobes; i++) {
 		s->probes[i].outcome = DP_OUTCOME_JUMP;
 		s->probes[i].ncompiled = 0;

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What a killed recorder of programs has left: a run takes its place, and ends its recording. */
+#ifndef DP_RUN_RECOVER_PROGRAMS_H
+#define DP_RUN_RECOVER_PROGRAMS_H
+
+#include "run/run-journal.h"
+
+/* The journal is of programs. Its probes are out of all processes then, and it is forgotten. Whether there is a file. */
+bool dp_recover_programs(struct dp_journal_left *l, void (*note)(void *arg, const char *text), void *arg);
+
+#endif
