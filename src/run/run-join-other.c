@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* See run-join.h: two recordings of programs as one. The first may be cut anywhere; the second is our own, and whole. */
+/* See run-join.h: two recordings of programs as one. The first may be cut anywhere; the second is our own, whole. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -5,7 +5,7 @@
 
 #include "run/run-journal.h"
 
-/* The journal is of programs. Its probes are out of all processes then, and it is forgotten. Whether there is a file. */
+/* The journal is of programs. Its probes are out of all processes then, and it is forgotten. False: no file. */
 bool dp_recover_programs(struct dp_journal_left *l, void (*note)(void *arg, const char *text), void *arg);
 
 #endif

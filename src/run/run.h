@@ -109,9 +109,9 @@ struct dp_formatter;
 void dp_run_give_to(struct dp_run *run, struct dp_formatter *f);
 
 /*
- * What the formatter writes is a recording in that file, and a successor can go on with it. Before anything is inserted;
- * chunks: of a flight recorder, or of several files; may be NULL. NULL: none can; else the journal, which has chunks.
- * recorded: all up to here is written out and noted, as after each turn; recorded_all: the recording has ended.
+ * What the formatter writes is a recording in that file, and a successor can go on with it. Before anything is
+ * inserted; chunks: of a flight recorder, or of several files; may be NULL. NULL: none can; else the journal, which has
+ * chunks. recorded: all up to here is written out and noted, as after each turn; recorded_all: the recording has ended.
  */
 struct dp_chunks;
 struct dp_journal;
