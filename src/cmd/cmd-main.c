@@ -8,6 +8,7 @@
 
 #include "cmd/cmd.h"
 #include "log/human.h"
+#include "run/run-recover-programs.h"
 #include "symbols/symbols.h"
 
 static int (*const subcommands[VERB_COUNT])(int argc, char **argv) = {
@@ -87,6 +88,7 @@ int main(int argc, char **argv)
 	if (dp_ui_messages_begin())
 		return CMD_USAGE;
 	dp_module_slow = slow;
+	dp_recover_programs_by(dp_recover_programs);
 	dp_human.columns = dp_ui_columns(stdout);
 	/*
 	 * A reader that goes away (`| head`) is told by EPIPE, so that probes are removed first. A

@@ -210,7 +210,8 @@ void dp_run_keep_ended(const struct dp_run *run, struct run_module *m, struct ru
 		p = &(*p)->next;
 	}
 	*p = e;
-	dp_run_save_ended(run, m, e, most);
+	if (run->save_ended)
+		run->save_ended(run, m, e, most);
 	if (n >= most) {
 		e = m->ended;
 		m->ended = e->next;

@@ -6,7 +6,7 @@
 #ifndef DP_RUN_IDLE_H
 #define DP_RUN_IDLE_H
 
-#include "host/host.h"
+#include "host/any/any-host.h"
 
 int dp_idle_open(struct dp_tracee *t, pid_t pid, struct dp_error *err); /* E_RPN_MEMORY */
 

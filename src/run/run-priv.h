@@ -165,11 +165,14 @@ struct run_unwritten { /* a record that goes into the log next */
 
 struct dp_run {
 	struct run_module *modules;
-	char state[4096];               /* directory; "": this run leaves nothing behind */
-	u32 numbers;                    /* of modules given so far */
-	struct run_journal *journal;    /* NULL: none */
-	bool moved;                     /* rings have been read farther than the journal says */
-	struct dp_journal *recorder;    /* of a recording: what a successor needs (run-recorder.c); NULL: none */
+	char state[4096];                     /* directory; "": this run leaves nothing behind */
+	u32 numbers;                          /* of modules given so far */
+	struct run_journal *journal;          /* NULL: none */
+	bool moved;                           /* rings have been read farther than the journal says */
+	struct dp_journal *recorder;          /* of a recording: what a successor needs (run-recorder.c); NULL: none */
+	void (*recorded)(struct dp_run *run); /* at each commit; NULL: nobody */
+	/* of a recorder, NULL else: e was kept behind those that were; kept: so many of them are, at most */
+	void (*save_ended)(const struct dp_run *run, struct run_module *m, const struct run_ended *e, u32 kept);
 	struct dp_output *recording;    /* then it goes there, */
 	const struct dp_chunks *chunks; /* in these; may be NULL */
 	bool ends_recording;            /* it is the successor of a recorder, whose state it has */
@@ -417,8 +420,6 @@ bool dp_run_state_exists(const char *dir);
 void dp_run_state_open(struct dp_run *run, const char *dir); /* reads what a predecessor left: modules and orphans */
 void dp_run_save_module(struct dp_run *run, const struct run_module *m);
 void dp_run_unsave_module(struct dp_run *run, const struct run_module *m);
-/* e was kept behind those that were; kept: so many of them are, at most. */
-void dp_run_save_ended(const struct dp_run *run, struct run_module *m, const struct run_ended *e, u32 kept);
 void dp_run_save_target(struct dp_run *run, const struct run_target *t, const struct run_range *ranges, u32 nranges,
 			volatile const u64 *words, u32 nwords);
 void dp_run_unsave_target(struct dp_run *run, const struct run_target *t);

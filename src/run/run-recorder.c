@@ -19,6 +19,7 @@ const struct dp_journal *dp_run_record(struct dp_run *run, struct dp_output *out
 	if (!dp_output_is_file(out) || out->fd == STDOUT_FILENO)
 		return NULL;
 	run->recorder = dp_journal_open(out->name, chunks && chunks->in_memory);
+	run->recorded = dp_run_recorded;
 	run->recording = out;
 	run->chunks = chunks;
 	if (run->recorder) {

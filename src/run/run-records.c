@@ -133,7 +133,8 @@ void dp_run_log_commit(struct dp_run *run)
 	u64 epoch;
 
 	flush(run);
-	dp_run_recorded(run);
+	if (run->recorded)
+		run->recorded(run);
 	if (!run->journal || fstat(fileno(run->log), &st))
 		return;
 	if (!run->moved && (u64)st.st_size == run->journal->size[run->journal->epoch & 1])

@@ -3,9 +3,9 @@
 #ifndef DP_RUN_RECOVER_PROGRAMS_H
 #define DP_RUN_RECOVER_PROGRAMS_H
 
-#include "run/run-journal.h"
+#include "run/run-recover.h"
 
-/* The journal is of programs. Its probes are out of all processes then, and it is forgotten. False: no file. */
-bool dp_recover_programs(struct dp_journal_left *l, void (*note)(void *arg, const char *text), void *arg);
+/* The journal is of programs. Its probes are out of all processes then, and it is forgotten. */
+dp_recover_programs_fn dp_recover_programs;
 
 #endif

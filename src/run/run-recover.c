@@ -18,7 +18,6 @@
 #include "run/run-join.h"
 #include "run/run-journal.h"
 #include "run/run-recover-file.h"
-#include "run/run-recover-programs.h"
 #include "run/run-recover.h"
 #include "run/run-threads.h"
 #include "run/run-trace.h"
@@ -291,6 +290,18 @@ static struct dp_journal_member *member_of(const struct dp_journal_left *j, cons
 	return NULL;
 }
 
+static dp_recover_programs_fn *by;
+
+void dp_recover_programs_by(dp_recover_programs_fn *fn)
+{
+	by = fn;
+}
+
+static bool recover_programs(struct dp_journal_left *l, const struct dp_session_options *opt)
+{
+	return by && by(l, opt->note, opt->arg);
+}
+
 static void find(struct recovery *rc, pid_t pid, const struct dp_session_options *opt)
 {
 	struct dp_rings_left left[DP_RINGS_LEFT];
@@ -302,7 +313,7 @@ static void find(struct recovery *rc, pid_t pid, const struct dp_session_options
 		*to = (struct rings){.left = left[i]};
 		if (dp_journal_find(&to->journal, left[i].owner, left[i].owner_started)) {
 			if (to->journal.head->begun_ns)
-				dp_recover_programs(&to->journal, opt->note, opt->arg);
+				recover_programs(&to->journal, opt);
 			to->member = member_of(&to->journal, &left[i]);
 			if (to->member) {
 				rc->n++;
@@ -374,7 +385,7 @@ static void sweep_one(struct dp_journal_left *j, void *arg)
 	int r;
 
 	if (h->begun_ns) {
-		w->n += dp_recover_programs(j, w->opt->note, w->opt->arg);
+		w->n += recover_programs(j, w->opt);
 	} else if (!is_wanted(j)) {
 		if (h->in_memory && s.file.point->last && !h->saved) {
 			r = save(&s, NULL, &err);

@@ -186,7 +186,7 @@ static void put_ended(FILE *f, const struct run_module *m, const struct run_ende
 	}
 }
 
-void dp_run_save_ended(const struct dp_run *run, struct run_module *m, const struct run_ended *e, u32 kept)
+static void save_ended(const struct dp_run *run, struct run_module *m, const struct run_ended *e, u32 kept)
 {
 	char path[4200], name[32], *bytes = NULL;
 	bool anew = m->nsaved_ended >= 2 * kept; /* more than half of what is there is not wanted any more */
@@ -542,7 +542,8 @@ static bool make_directory(struct dp_run *run)
 void dp_run_state_begin(struct dp_run *run, const char *dir)
 {
 	snprintf(run->state, sizeof(run->state), "%.4000s", dir);
-	make_directory(run);
+	if (make_directory(run))
+		run->save_ended = save_ended;
 }
 
 void dp_run_state_read(struct dp_run *run, const char *dir, u64 epoch)

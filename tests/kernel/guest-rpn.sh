@@ -141,7 +141,8 @@ END
 	soon '$dprobes -q | grep -q "exceptions [1-9]"'
 	say $? "an error of the facility is an exception"
 	$dprobes -r -a >/dev/null
-	$dprobes trace 'p kernel:do_sys_openat2 { int bits = call_exit("weight", 0xf0f); if (comm_is("cat")) log(bits); }' \
+	$dprobes trace \
+		'p kernel:do_sys_openat2 { int bits = call_exit("weight", 0xf0f); if (comm_is("cat")) log(bits); }' \
 		-- cat /proc/version >/tmp/out 2>/tmp/err
 	grep -q 'bits=8' /tmp/out
 	say $? "a handler in C calls a facility"

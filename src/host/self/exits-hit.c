@@ -41,7 +41,7 @@ EXPORT HIT u32 dp_self_exit_call(const struct dp_exit_call *c)
 
 		if (!__atomic_load_n(&row->exit, __ATOMIC_RELAXED))
 			continue;
-		/* Either this is seen before who unregisters waits, or the row is seen to be empty: pairs with leave(). */
+		/* Who unregisters sees this before it waits, or the row is seen to be empty. Pairs with leave(). */
 		__atomic_fetch_add(&row->inside, 1, __ATOMIC_SEQ_CST);
 		e = (struct dp_exit *)__atomic_load_n(&row->exit, __ATOMIC_SEQ_CST);
 		if (e && is_name(row, c->name, c->len))

@@ -53,7 +53,7 @@ static int take_row(struct dp_exit *e, const void *owner)
 
 		if (r->exit && !strcmp(r->name, e->name))
 			return r->exit == (u64)e ? -EINVAL : -EEXIST;
-		/* A name is changed only where nobody can be comparing it. */
+		/* A name is changed only where nobody can be comparing it. Pairs with dp_self_exit_call(). */
 		if (!r->exit && !__atomic_load_n(&r->inside, __ATOMIC_SEQ_CST))
 			row = row ? row : r;
 	}
