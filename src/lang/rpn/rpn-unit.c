@@ -303,7 +303,8 @@ static void list_probe(const struct dp_rpn_unit *u, const struct dp_rpn_probe *p
 void dp_rpn_list(const struct dp_rpn_unit *u, FILE *out)
 {
 	static const char *const types[] = {"user", "kernel", "kmod"};
-	const struct dp_program *first = &u->probes[0].prog;
+	/* There may be nothing but bodies of `begin` and the like. */
+	const struct dp_program *first = u->nprobes ? &u->probes[0].prog : &u->bodies[0].prog;
 
 	list_name(out, "name", u->name, true);
 	fprintf(out, "\nmodtype = %s\nmajor = %u\n", types[u->modtype], u->major);
