@@ -647,16 +647,16 @@ u32 dp_rpn_call_exit(struct dp_hit *h, u32 sp, const u8 *name, u32 len, u32 narg
 	u64 args[DP_EXIT_WORDS_MAX], results[DP_EXIT_WORDS_MAX];
 	u32 error;
 
-	for (u32 i = 0; i < nargs && i < DP_EXIT_WORDS_MAX; i++)
-		args[i] = h->vm->stack[(sp + nargs - 1 - i) % DP_VM_STACK];
+	for (u32 i = 0; i < nargs; i++)
+		args[i % DP_EXIT_WORDS_MAX] = h->vm->stack[(sp + nargs - 1 - i) % DP_VM_STACK];
 	for (u32 i = 0; i < DP_EXIT_WORDS_MAX; i++)
 		((volatile u64 *)results)[i] = 0; /* an exit that does not set them tells nothing of our stack */
 	error = dp_hit_call_exit(h, name, len, nargs, nresults, args, results);
 	if (error)
 		return failed(h, DP_EX_INVALID_OPERAND, DP_BAD_FACILITY, error);
 	sp += nargs;
-	for (u32 i = 0; i < nresults && i < DP_EXIT_WORDS_MAX; i++)
-		h->vm->stack[--sp % DP_VM_STACK] = results[i];
+	for (u32 i = 0; i < nresults; i++)
+		h->vm->stack[--sp % DP_VM_STACK] = results[i % DP_EXIT_WORDS_MAX];
 	return 0;
 }
 

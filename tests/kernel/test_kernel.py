@@ -43,7 +43,7 @@ GROUPS = [
     ("krpn", 300, {}),
     ("tracepoints", 200, {}),
     ("limits", 150, {}),
-    ("starts", 400, {}),
+    ("starts", 900, {}),
     ("neighbours", 400, {}),
     ("patches", 240, {}),
     ("crash", 120, {}),
