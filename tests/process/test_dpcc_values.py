@@ -216,6 +216,7 @@ def wide_types():
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=100).stdout
         judge = {n: v.replace(", ", ",") for n, v in re.findall(r"<([\w.]+)>\$\d+ = (.*)", gdb)
                  if v != "<optimized out>"}
+        mine = {n: v.replace(", ", ",") for n, v in mine.items()}
         # clang -O2 describes computed values of 128 bits as if DWARF's stack were that wide; gdb has an error there.
         assert mine == judge and len(mine) >= 8, (cc, flags, mine, judge)
         got = fields(json_lines(dprobes("trace", "--json", "--allow-trap", "-f", prog, "--", path, check=0).stdout)[0])

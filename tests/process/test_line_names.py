@@ -1019,7 +1019,7 @@ def last_parts():
     """a function's name without its namespaces, class or package is met by the whole name"""
     source = "namespace a { struct b { int f(int n); }; __attribute__((noinline)) int b::f(int n) { return n; } }\n" \
              "int main() { return a::b().f(0); }\n"
-    cxx = compiled(DIR, "parts", source, "-O1", "-g", compiler="g++")
+    cxx = compiled(DIR, "last-parts", source, "-O1", "-g", compiler="g++")
     for prog, line, meant in ((cxx, "p f $n", "a::b::f"), (go_program("goparts", GO), "p add $label", "main.add")):
         err = dprobes("trace", line, "--", prog).stderr
         assert "E-SYM-NONE" in err and f"did you mean {meant}" in err, err
