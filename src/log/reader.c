@@ -22,8 +22,7 @@
 #define BATCH_MAX ((u64)16 << 20) /* bytes copied out of all rings in one drain */
 #define PAGE 4096u
 #define AHEAD_LEAST 65536u /* bytes of a ring that have pages before anybody writes */
-#define AROUND 65536u      /* bytes whose pages the kernel maps when one of them is read (fault_around_bytes) */
-#define AROUNDS 64         /* reads in one call */
+#define WORDS 64           /* read in one call */
 
 struct source {
 	struct dp_ring *ring;
@@ -270,19 +269,20 @@ static void give(struct source *s, u64 tail)
 
 /*
  * Enter pages that are there into the page tables of the program, too, which would take a fault of its own for each.
- * None of its threads is stopped for that. To read is enough: what is shared and may be written to is entered as such,
- * with its neighbours. A child that inherited the rings has its own tables, and its faults. Where it fails they all do.
+ * None of its threads is stopped for that. To read is enough: what is shared and may be written to is entered as such.
+ * Each page is read, since how many of its neighbours are entered with it is the kernel's affair. A child that inherited
+ * the rings has its own tables, and its faults. Where it fails they all do.
  */
 static void map_there(const struct dp_reader *r, const u8 *from, u64 n)
 {
 	u64 first = r->map.there + (u64)(from - (const u8 *)r->map.at), end = first + n, at = first;
-	u8 seen[AROUNDS] = {0};
+	u8 seen[WORDS] = {0};
 
 	while (r->map.pid && at < end) {
-		struct iovec there[AROUNDS], here = {seen, 0};
+		struct iovec there[WORDS], here = {seen, 0};
 		unsigned long k = 0;
 
-		for (; k < AROUNDS && at < end; at = (at | (AROUND - 1)) + 1)
+		for (; k < WORDS && at < end; at += PAGE)
 			there[k++] = (struct iovec){(void *)at, 1};
 		here.iov_len = k;
 		if (process_vm_readv(r->map.pid, &here, 1, there, k, 0) < 0)
