@@ -210,20 +210,17 @@ enum dp_patch_state dp_patch_state(struct dp_mem_look *look, const struct dp_map
 
 /* ---- pieces of what changes, and all threads stopped for each ---- */
 
-/*
- * Those of the next piece, from both: of so many at least, and none of them lies over one of another piece. NULL to
- * begin with.
- */
-static void next_piece(const struct dp_patches *old, const struct dp_patches *now, u32 least, struct dp_patches *o,
-		       struct dp_patches *n)
+/* The first ones of both: so many at least, and none of them lies over one that is left. */
+static void first_piece(const struct dp_patches *old, const struct dp_patches *now, u32 least, struct dp_patches *o,
+			struct dp_patches *n)
 {
 	u64 end = 0;
 
-	*o = (struct dp_patches){old->v + (o->v ? (u32)(o->v - old->v) + o->n : 0), 0};
-	*n = (struct dp_patches){now->v + (n->v ? (u32)(n->v - now->v) + n->n : 0), 0};
+	*o = (struct dp_patches){old->v, 0};
+	*n = (struct dp_patches){now->v, 0};
 	for (;;) {
-		const struct dp_patch *a = o->v + o->n < old->v + old->n ? &o->v[o->n] : NULL;
-		const struct dp_patch *b = n->v + n->n < now->v + now->n ? &n->v[n->n] : NULL;
+		const struct dp_patch *a = o->n < old->n ? &o->v[o->n] : NULL;
+		const struct dp_patch *b = n->n < now->n ? &n->v[n->n] : NULL;
 		const struct dp_patch *p = !b || (a && a->addr <= b->addr) ? a : b;
 
 		if (!p || (o->n + n->n >= least && p->addr >= end))
@@ -288,27 +285,29 @@ static int change_piece(struct dp_publish_host *ph, struct dp_patches *old, cons
 	return r;
 }
 
-/* Both are sorted by address; those before *o and *n have changed when this ends, also with an error. */
-static int change_pieces(struct dp_publish_host *ph, const struct dp_patches *old, const struct dp_patches *now,
-			 change_fn *change, bool *begun, struct dp_patches *o, struct dp_patches *n,
-			 struct dp_error *err)
+/* Both are sorted by address. With an error they are those that have not changed. */
+static int change_pieces(struct dp_publish_host *ph, struct dp_patches *old, struct dp_patches *now, change_fn *change,
+			 bool *begun, struct dp_error *err)
 {
-	int r = 0;
+	while (old->n || now->n) {
+		struct dp_patches o, n;
+		int r;
 
-	*o = *n = (struct dp_patches){NULL, 0};
-	while (!r) {
-		next_piece(old, now, ph->batch, o, n);
-		if (!o->n && !n->n)
-			return 0;
-		struct dp_patches left = {malloc((o->n + 1ull) * sizeof(*left.v)), o->n};
+		first_piece(old, now, ph->batch, &o, &n);
+		struct dp_patches copy = {malloc((o.n + 1ull) * sizeof(*copy.v)), o.n};
 
-		if (!left.v)
+		if (!copy.v)
 			return dp_fail(err, E_ARM_NOMEM, "patches");
-		memcpy(left.v, o->v, o->n * sizeof(*left.v));
-		r = change_piece(ph, &left, n, change, begun, err);
-		free(left.v);
+		if (o.n)
+			memcpy(copy.v, o.v, o.n * sizeof(*copy.v));
+		r = change_piece(ph, &copy, &n, change, begun, err);
+		free(copy.v);
+		if (r)
+			return r;
+		*old = (struct dp_patches){old->v + o.n, old->n - o.n};
+		*now = (struct dp_patches){now->v + n.n, now->n - n.n};
 	}
-	return r;
+	return 0;
 }
 
 /* ---- in code that stays ---- */
@@ -324,16 +323,15 @@ static int change_lasting(struct dp_publish_host *ph, struct dp_patches *old, co
  * A thread that does not stop (it hangs in the kernel, and where is not known) may stand anywhere: the rest is changed
  * while the threads run.
  */
-static int exchange_lasting(struct dp_publish_host *ph, const struct dp_patches *old, const struct dp_patches *now,
-			    bool *begun, struct dp_error *err)
+static int exchange_lasting(struct dp_publish_host *ph, struct dp_patches old, struct dp_patches now, bool *begun,
+			    struct dp_error *err)
 {
-	struct dp_patches o, n;
-	int r = change_pieces(ph, old, now, change_lasting, begun, &o, &n, err);
+	int r = change_pieces(ph, &old, &now, change_lasting, begun, err);
 
 	if (r != -dp_error_info(E_TARGET_STUCK)->number || ph->tracer->dead)
 		return r;
 	*begun = true;
-	return dp_republish(&ph->host, o.v, old->n - (u32)(o.v - old->v), n.v, now->n - (u32)(n.v - now->v), err);
+	return dp_republish(&ph->host, old.v, old.n, now.v, now.n, err);
 }
 
 /* ---- in code that may be unmapped ---- */
@@ -431,29 +429,24 @@ static int restore_checked(struct dp_publish_host *ph, struct dp_patches *old, c
 
 /* ---- both ---- */
 
-static const struct dp_patches none;
-
 int dp_patches_in(struct dp_publish_host *ph, struct dp_patch *v, u32 n, struct dp_error *err)
 {
 	u32 k = split(v, n);
-	const struct dp_patches lasting = {v, k}, others = {v + k, n - k};
-	struct dp_patches at, last;
+	struct dp_patches none = {NULL, 0}, lasting = {v, k}, others = {v + k, n - k};
 	bool begun;
-	/* They come first: they are what may fail. */
-	int r = change_pieces(ph, &none, &others, exchange_checked, &begun, &at, &last, err);
+	int r = change_pieces(ph, &none, &others, exchange_checked, &begun, err); /* first: they are what may fail */
 
-	return r ? r : exchange_lasting(ph, &none, &lasting, &begun, err);
+	return r ? r : exchange_lasting(ph, none, lasting, &begun, err);
 }
 
 int dp_patches_out(struct dp_publish_host *ph, struct dp_patch *v, u32 n, struct dp_error *err)
 {
 	u32 k = split(v, n);
-	const struct dp_patches lasting = {v, k}, others = {v + k, n - k};
-	struct dp_patches at, last;
+	struct dp_patches none = {NULL, 0}, lasting = {v, k}, others = {v + k, n - k};
 	bool begun;
-	int r = exchange_lasting(ph, &lasting, &none, &begun, err);
+	int r = exchange_lasting(ph, lasting, none, &begun, err);
 
-	return r ? r : change_pieces(ph, &others, &none, restore_checked, &begun, &at, &last, err);
+	return r ? r : change_pieces(ph, &others, &none, restore_checked, &begun, err);
 }
 
 /* ---- from old patches to new ones ---- */
@@ -506,19 +499,17 @@ int dp_patches_exchange(struct dp_publish_host *ph, const struct dp_patches *old
 	change_alike(old, now);
 	ko = split(old->v, old->n);
 	kn = split(now->v, now->n);
-	const struct dp_patches lasting[] = {{old->v, ko}, {now->v, kn}};
-	const struct dp_patches others[] = {{old->v + ko, old->n - ko}, {now->v + kn, now->n - kn}};
-	struct dp_patches o, n;
+	struct dp_patches goes = {old->v + ko, old->n - ko}, comes = {now->v + kn, now->n - kn};
 	int r;
 
 	*begun = false;
 	/* What lies over each other changes in one way or the other. */
-	if (!dp_patches_agree(old->v, ko, now->v, kn) ||
-	    !dp_patches_agree(others[0].v, others[0].n, others[1].v, others[1].n) ||
-	    lie_over(old->v, ko, others[1].v, others[1].n) || lie_over(now->v, kn, others[0].v, others[0].n))
+	if (!dp_patches_agree(old->v, ko, now->v, kn) || !dp_patches_agree(goes.v, goes.n, comes.v, comes.n) ||
+	    lie_over(old->v, ko, comes.v, comes.n) || lie_over(now->v, kn, goes.v, goes.n))
 		return dp_fail(err, E_SITE_TARGET, "a probe beside another one");
-	r = change_pieces(ph, &others[0], &others[1], exchange_checked, begun, &o, &n, err);
-	return r ? r : exchange_lasting(ph, &lasting[0], &lasting[1], begun, err);
+	r = change_pieces(ph, &goes, &comes, exchange_checked, begun, err);
+	return r ? r
+		 : exchange_lasting(ph, (struct dp_patches){old->v, ko}, (struct dp_patches){now->v, kn}, begun, err);
 }
 
 /* ---- from the patches of one session to those of others ---- */
@@ -553,7 +544,6 @@ static int hand_over_checked(struct dp_publish_host *ph, struct dp_patches *old,
 int dp_patches_hand_over(struct dp_publish_host *ph, struct dp_patches *old, struct dp_patches *now,
 			 struct dp_error *err)
 {
-	struct dp_patches o, n;
 	bool begun;
 	u32 k;
 	int r;
@@ -561,10 +551,11 @@ int dp_patches_hand_over(struct dp_publish_host *ph, struct dp_patches *old, str
 	change_alike(old, now);
 	k = split(old->v, old->n);
 	split(now->v, now->n);
-	r = change_pieces(ph, &(struct dp_patches){old->v + k, old->n - k},
-			  &(struct dp_patches){now->v + k, now->n - k}, hand_over_checked, &begun, &o, &n, err);
+	struct dp_patches goes = {old->v + k, old->n - k}, comes = {now->v + k, now->n - k};
+
+	r = change_pieces(ph, &goes, &comes, hand_over_checked, &begun, err);
 	return r ? r
-		 : exchange_lasting(ph, &(struct dp_patches){old->v, k}, &(struct dp_patches){now->v, k}, &begun, err);
+		 : exchange_lasting(ph, (struct dp_patches){old->v, k}, (struct dp_patches){now->v, k}, &begun, err);
 }
 
 /* ---- forked children that are held ---- */

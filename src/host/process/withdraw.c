@@ -196,12 +196,12 @@ static void renew_actions(struct work *w)
 }
 
 /* Put a signal action back when the one in force is ours; a handler that ran once only is the default action by now. */
-static int restore_signal(struct work *w, int sig, const u64 old[4])
+static int restore_signal(struct work *w, int sig, const u64 old[4], struct dp_error *err)
 {
 	u64 scratch = w->remote.table + 3072, now[4], reset = 0;
 	struct dp_call ask = {SYS_rt_sigaction, {(u64)sig, 0, scratch, 8, 0, 0}, 0};
 	struct dp_call put = {SYS_rt_sigaction, {(u64)sig, scratch, 0, 8, 0, 0}, 0};
-	int r = dp_remote_calls(&w->remote, &ask, 1, NULL);
+	int r = dp_remote_calls(&w->remote, &ask, 1, err);
 
 	if (r || ask.ret || dp_mem_read(&w->mem, scratch, now, sizeof(now), NULL))
 		return r;
@@ -213,23 +213,23 @@ static int restore_signal(struct work *w, int sig, const u64 old[4])
 	 */
 	if (sig == SIGTRAP && w->ctl.nwatches) {
 		now[0] = 1;
-		r = dp_mem_write(&w->mem, scratch, now, sizeof(now), NULL);
+		r = dp_mem_write(&w->mem, scratch, now, sizeof(now), err);
 		if (!r)
-			r = dp_remote_calls(&w->remote, &put, 1, NULL);
+			r = dp_remote_calls(&w->remote, &put, 1, err);
 	}
 	memcpy(now, old, sizeof(now));
 	if (!dp_mem_read(&w->mem, w->ctl.signals, &reset, 8, NULL) && reset & SIGNAL_BIT(sig))
 		now[0] = 0;
 	if (!r)
-		r = dp_mem_write(&w->mem, scratch, now, sizeof(now), NULL);
-	return r ? r : dp_remote_calls(&w->remote, &put, 1, NULL);
+		r = dp_mem_write(&w->mem, scratch, now, sizeof(now), err);
+	return r ? r : dp_remote_calls(&w->remote, &put, 1, err);
 }
 
 /*
  * Before the grace period: whoever is seen out then does not come into our handler any more. Nobody needs it: no byte
  * of ours stands in the code.
  */
-static int restore_signals(struct work *w, bool crashed)
+static int restore_signals(struct work *w, bool crashed, struct dp_error *err)
 {
 	int r = 0;
 
@@ -246,9 +246,9 @@ static int restore_signals(struct work *w, bool crashed)
 		dp_tracer_resume_all(&w->tracer);
 	renew_actions(w);
 	if (w->ctl.old_trap[2] != ~0ull)
-		r = restore_signal(w, SIGTRAP, w->ctl.old_trap);
+		r = restore_signal(w, SIGTRAP, w->ctl.old_trap, err);
 	if (!r && w->ctl.segv_taken)
-		r = restore_signal(w, SIGSEGV, w->ctl.old_segv);
+		r = restore_signal(w, SIGSEGV, w->ctl.old_segv, err);
 	/* Else our handler must stay: another one goes on to it. */
 	if (!r)
 		w->keep |= !dp_owners_unlink(&w->tracer, &w->mem, &w->maps, &w->ctl, crashed, w->users, &w->nusers);
@@ -506,7 +506,7 @@ int dp_withdraw_process(pid_t pid, const struct dp_block *known, u64 ctl_addr, b
 		out->restored = w.npatches + w.same.n;
 		w.keep |= !dp_same_silence(&w.same, &w.ctl, &w.tracer, &w.mem);
 		if (!w.keep)
-			r = restore_signals(&w, crashed);
+			r = restore_signals(&w, crashed, err);
 		dp_tracer_pass_forks(&w.tracer);
 		if (w.keep || (!r && !all_threads_out(&w)))
 			out->kept_bytes = mapped_bytes(&w);
