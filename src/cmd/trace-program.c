@@ -212,13 +212,8 @@ static ssize_t write_records(void *arg, const void *text, size_t n)
 static void put_rows(void *arg, struct dp_line *to)
 {
 	const struct program *p = arg;
-	struct dp_trace_row total, *rows;
-	u32 n = 0;
 
-	rows = dp_run_rows(p->run, &n, &total);
-	for (u32 i = 0; rows && i < n; i++)
-		dp_trace_put_row(&rows[i], to);
-	dp_free(rows);
+	dp_run_put_rows(p->run, to);
 }
 
 static void put_source(void *arg, u32 source, struct dp_line *to)

@@ -92,8 +92,9 @@ static bool same(const struct dp_recording_block *a, const struct dp_recording_b
 	return a->size == b->size && !memcmp(p + 1, q + 1, a->size - sizeof(*p));
 }
 
-/* Which one of the list it is, now; *is_new: it was not there. */
-static u32 number(struct other *o, struct list *l, const struct dp_recording_block *b, bool *is_new)
+/* Which one of the list it is, now; *is_new: it was not there, and is known by `from`, which stays, from now on. */
+static u32 number(struct other *o, struct list *l, const struct dp_recording_block *b,
+		  const struct dp_recording_block *from, bool *is_new)
 {
 	*is_new = false;
 	for (u32 i = 0; i < l->n; i++) {
@@ -103,8 +104,7 @@ static u32 number(struct other *o, struct list *l, const struct dp_recording_blo
 			return l->last = k;
 	}
 	*is_new = true;
-	o->broken |= !add(
-	    l, b); /* not its own copy: what comes later is compared with the second recording's own blocks */
+	o->broken |= !add(l, from);
 	return l->n - 1;
 }
 
@@ -135,9 +135,7 @@ static void put_described(struct other *o, struct dp_recording_block *b, const s
 	if (b->kind == DP_RECORDING_PROBE)
 		((struct dp_recording_probe *)(b + 1))->program = now(&o->programs,
 								      ((struct dp_recording_probe *)(b + 1))->program);
-	i = number(o, l, b, &is_new);
-	if (is_new && !o->broken)
-		l->v[i] = from;
+	i = number(o, l, b, from, &is_new);
 	note(o,
 	     b->kind == DP_RECORDING_PROGRAM ? &o->programs
 	     : b->kind == DP_RECORDING_PROBE ? &o->probes

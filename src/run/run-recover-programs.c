@@ -29,13 +29,8 @@ struct saving {
 static void put_rows(void *arg, struct dp_line *to)
 {
 	const struct saving *s = arg;
-	struct dp_trace_row total, *rows;
-	u32 n = 0;
 
-	rows = dp_run_rows(s->run, &n, &total);
-	for (u32 i = 0; rows && i < n; i++)
-		dp_trace_put_row(&rows[i], to);
-	dp_free(rows);
+	dp_run_put_rows(s->run, to);
 }
 
 static void put_source(void *arg, u32 source, struct dp_line *to)

@@ -95,6 +95,17 @@ struct dp_trace_row *dp_run_rows(const struct dp_run *run, u32 *n, struct dp_tra
 	return rows;
 }
 
+void dp_run_put_rows(const struct dp_run *run, struct dp_line *to)
+{
+	struct dp_trace_row total, *rows;
+	u32 n;
+
+	rows = dp_run_rows(run, &n, &total);
+	for (u32 i = 0; rows && i < n; i++)
+		dp_trace_put_row(&rows[i], to);
+	dp_free(rows);
+}
+
 #define ENTRY "entry of " /* of the probes that a line with $duration has at entries */
 
 static bool is_part_of(const struct dp_rpn_probe *p, const char *row)

@@ -9,6 +9,10 @@
 /* A row for each event, *n of them, and their sum. NULL: no memory. dp_free() it. */
 struct dp_trace_row *dp_run_rows(const struct dp_run *run, u32 *n, struct dp_trace_row *total);
 
+/* All of them, as a recording has them. */
+struct dp_line;
+void dp_run_put_rows(const struct dp_run *run, struct dp_line *to);
+
 /* What the hits of programs with a budget have cost. */
 void dp_run_govern_cost(const struct dp_run *run, struct dp_govern_cost *sum);
 
