@@ -57,7 +57,7 @@ int main(void)
 	pthread_create(&t, NULL, run, NULL);
 	printf("ready\n");
 	fflush(stdout);
-	while (fgets(line, sizeof(line), stdin) && line[0] != 'q') {
+	while (fgets(line, sizeof(line), stdin)) {
 		printf("%ld %ld\n", total, bad);
 		fflush(stdout);
 	}

@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from live import Live  # noqa: E402
 from tap import *  # noqa: E402,F403
 
 HERE = os.path.join(BUILD, "tests", "self")
@@ -18,23 +19,17 @@ LINE = 'p place { int bits = call_exit("weight", reg("rdi")); log(bits); }'
 
 
 def begin():
-    p = start([os.path.join(HERE, "exits-target")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert p.stdout.readline() == "ready\n"
-    return p
+    return Live(os.path.join(HERE, "exits-target"))
 
 
 def state(p):
     """How often the place was called, and what was found wrong."""
-    p.stdin.write("\n")
-    p.stdin.flush()
-    return tuple(int(w) for w in p.stdout.readline().split())
+    return tuple(int(w) for w in p("").split())
 
 
 def finish(p):
     assert state(p)[1] == 0, state(p)
-    p.stdin.write("q\n")
-    p.stdin.flush()
-    assert p.wait(60) == 0
+    assert p.end() == 0
 
 
 def program(text):
