@@ -253,6 +253,7 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
                 os.path.join(HERE, "guest-events.sh"), os.path.join(HERE, "guest-command.sh"),
                 os.path.join(HERE, "guest-rpn.sh"), os.path.join(HERE, "guest-limits.sh"),
                 os.path.join(HERE, "guest-worlds.sh"), os.path.join(HERE, "guest-tracepoints.sh"),
+                os.path.join(HERE, "guest-starts.sh"),
                 os.path.join(work, "group"), os.path.join(work, "torture-seconds"),
                 *more, *modules(out)]
         if group in ("command", "ktrace", "krpn", "tracepoints", "limits", "starts", "crash", "debugger", "torture",
