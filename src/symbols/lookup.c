@@ -164,7 +164,10 @@ static void last_parts(struct dp_module *m, const char *name, char *text, size_t
 	struct last_part v[LAST_PARTS];
 	u32 kept = 0;
 
-	for (size_t i = 0; !strpbrk(name, ".:(*?[ ") && i < m->syms.n; i++) {
+	*text = '\0';
+	if (strpbrk(name, ".:(*?[ "))
+		return;
+	for (size_t i = 0; i < m->syms.n; i++) {
 		const struct mod_sym *s = &m->syms.v[i];
 		const char *d = s->flags & SYM_FUNC ? dp_mod_sym_demangled(m, i) : NULL, *full = d ? d : s->name;
 		size_t n = d ? dp_mod_without_params(d) : plain_len(full);
@@ -172,7 +175,6 @@ static void last_parts(struct dp_module *m, const char *name, char *text, size_t
 		if (s->flags & SYM_FUNC && !(s->flags & SYM_PLT) && has_last_part(full, n, name))
 			kept = keep_short(v, kept, full, n);
 	}
-	*text = '\0';
 	for (u32 i = 0; i < kept && strlen(text) + v[i].n + 8 < size; i++)
 		dp_format(text + strlen(text), size - strlen(text), "%s%.*s", i ? " or " : "", (int)v[i].n, v[i].full);
 }
