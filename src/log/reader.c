@@ -270,8 +270,8 @@ static void give(struct source *s, u64 tail)
 /*
  * Enter pages that are there into the page tables of the program, too, which would take a fault of its own for each.
  * None of its threads is stopped for that. To read is enough: what is shared and may be written to is entered as such.
- * Each page is read, since how many of its neighbours are entered with it is the kernel's affair. A child that inherited
- * the rings has its own tables, and its faults. Where it fails they all do.
+ * Each page is read, since how many neighbours are entered with it is the kernel's affair. A child that inherited the
+ * rings has its own tables, and its faults. Where it fails they all do.
  */
 static void map_there(const struct dp_reader *r, const u8 *from, u64 n)
 {
