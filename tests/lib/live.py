@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Programs that answer lines, and tests that begin and end without probes of the driver."""
+import contextlib
 import functools
 import os
 import re
@@ -7,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 
-from tap import dprobes, need, start, stop, test, text_of
+from tap import dprobes, need, start, stop, target, test, text_of
 
 
 class Live:
@@ -39,6 +40,26 @@ def system_calls(pid, command):
     command()
     stop(p, signal.SIGINT)
     return len(re.findall(r"process_vm_readv\(", text_of(out.name)))
+
+
+@contextlib.contextmanager
+def foreign_byte(pid, program, function, byte=b"\xcc"):
+    """Somebody else's, a breakpoint say, at a function of our target that nobody calls meanwhile: it stays."""
+    with open("/proc/%d/maps" % pid) as f:
+        base = int(next(line for line in f if line.rstrip().endswith("/" + program)).split("-")[0], 16)
+    nm, = need("nm")
+    text = subprocess.run([nm, target(program)], stdout=subprocess.PIPE, text=True, check=True).stdout
+    addr = base + int(re.search(r"^(\w+) \w %s$" % function, text, re.M).group(1), 16)
+    with open("/proc/%d/mem" % pid, "r+b", 0) as mem:
+        mem.seek(addr)
+        was = mem.read(1)
+        mem.seek(addr)
+        mem.write(byte)
+        yield
+        mem.seek(addr)
+        assert mem.read(1) == byte
+        mem.seek(addr)
+        mem.write(was)
 
 
 def clean():

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Bad input: each a coded message and a failing status, and the target is as it was."""
-import contextlib
 import os
 import re
 import sys
@@ -9,6 +8,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from tap import *  # noqa: E402,F403
+from live import foreign_byte  # noqa: E402
 
 
 def ready(*argv):
@@ -272,32 +272,12 @@ def busy():
     finish(p)
 
 
-@contextlib.contextmanager
-def changed(p, function):
-    """Somebody else's breakpoint at a function of `simple` that nobody calls before the end: it stays."""
-    with open("/proc/%d/maps" % p.pid) as f:
-        base = int(next(line for line in f if line.rstrip().endswith("/simple")).split("-")[0], 16)
-    nm, = need("nm")
-    text = subprocess.run([nm, target("simple")], stdout=subprocess.PIPE, text=True, check=True).stdout
-    addr = base + int(re.search(r"^(\w+) \w %s$" % function, text, re.M).group(1), 16)
-    with open("/proc/%d/mem" % p.pid, "r+b", 0) as mem:
-        mem.seek(addr)
-        was = mem.read(1)
-        mem.seek(addr)
-        mem.write(b"\xcc")
-        yield
-        mem.seek(addr)
-        assert mem.read(1) == b"\xcc"
-        mem.seek(addr)
-        mem.write(was)
-
-
 @test
 def skip_refused():
     """--skip-refused: what can be probed is traced, all else is listed with its reason"""
     p = ready("simple", "1")
     base = ["trace", "--json", "-p", p.pid, "--duration", "0.3", "--skip-refused"]
-    with changed(p, "on_term"):
+    with foreign_byte(p.pid, "simple", "on_term"):
         r = dprobes(*base, "p work", "p nosuch", "p on_term", "p libc:malloc+1", check=0)
         events = {e["symbol"] for e in json_lines(r.stdout)}
         assert events == {"work"}, events
@@ -320,7 +300,7 @@ def skip_refused_programs():
     """the same of lines that are compiled: names that are not known, places that are refused"""
     p = ready("simple", "1")
     base = ["trace", "--json", "-p", p.pid, "--duration", "0.3", "--skip-refused"]
-    with changed(p, "on_term"):
+    with foreign_byte(p.pid, "simple", "on_term"):
         r = dprobes(*base, "p work where=$ip", "p work count by $comm", "p work $nothing", "p nosuch $comm",
                     "p on_term $comm", "p libc:nosuch count", "end { log($pid); }", check=0)
         assert {e["symbol"] for e in json_lines(r.stdout) if "event" in e and e["symbol"]} == {"work"}, r.stdout
@@ -335,10 +315,10 @@ def skip_refused_programs():
 
 
 @test
-def foreign_breakpoint():
+def foreign_byte():
     """code that somebody else has changed: E-SITE-FOREIGN, and the change stays"""
     p = ready("simple", "1")
-    with changed(p, "on_term"):
+    with foreign_byte(p.pid, "simple", "on_term"):
         coded(dprobes("trace", "-p", p.pid, "--duration", "0.2", "p on_term"), "E-SITE-FOREIGN")
     assert not our_mappings(p.pid)
     finish(p)

@@ -232,6 +232,28 @@ def same_instruction_killed():
 
 
 @test
+def same_instruction_of_one_that_stays_mapped():
+    """one of two owners of an instruction is killed, and what it mapped stays, because somebody else has changed
+    another of its jumps: the next ones get that instruction, and go in any order"""
+    o = Counts()
+    begin = o.calls()["steady"]
+    first = armed(trace(o.pid, "p:e steady count()"), o.pid)
+    dead = armed(trace(o.pid, "p steady", "p on_alarm"), o.pid)
+    with foreign_byte(o.pid, "counts", "on_alarm", b"\xf4"):
+        abandon(dead)
+        dprobes("trace", "-p", o.pid, "--duration", "0.1", "-o", "/dev/null", "p right")
+        assert len(our_mappings(o.pid)) == 2, "of the first and of the killed one"
+        after = [armed(trace(o.pid, "p:e steady count()"), o.pid) for _ in range(2)]
+        o.go()
+        time.sleep(0.05)
+        end = o.calls()["steady"]
+    for t in (after[0], first, after[1]):
+        assert hits(t, "e") == end - begin
+    dprobes("clean", "-p", o.pid)
+    o.clean_end()
+
+
+@test
 def killed():
     """one of three is killed: what it leaves goes with its cleaner, with whoever comes next, or with clean; the others
     miss nothing"""

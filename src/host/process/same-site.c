@@ -136,7 +136,21 @@ static bool can_share(const struct standing *v, u32 n, struct dp_mem_look *look)
 	return now && !memcmp(now, front->jump, sizeof(front->jump));
 }
 
-static bool add_shared(struct dp_plan *plan, const struct standing *v, u32 n, const struct lookup *points)
+/*
+ * How many are left without those on top whose dprobes was killed and whose patch stands in the code no more: they were
+ * taken out, and some of what they had mapped had to stay.
+ */
+static u32 without_gone(const struct dp_knowns *known, const struct standing *v, u32 n, struct dp_mem_look *look)
+{
+	const u8 *now = dp_mem_look(look, v->addr, sizeof(v->p->jump), NULL);
+
+	while (now && n > 1 && !dp_known_owner_lives(&known->v[v[n - 1].owner]) &&
+	       memcmp(now, v[n - 1].p->jump, sizeof(v->p->jump)))
+		n--;
+	return n;
+}
+
+static bool add_shared(struct dp_plan *plan, const struct standing *v, u32 n, u32 rank, const struct lookup *points)
 {
 	struct dp_shared *s;
 	u32 first = plan->nothers;
@@ -149,7 +163,7 @@ static bool add_shared(struct dp_plan *plan, const struct standing *v, u32 n, co
 		return false;
 	}
 	s = &plan->shared[plan->nshared++];
-	*s = (struct dp_shared){*v[n - 1].p, v[n - 1].p->rank + 1, first, plan->nothers - first};
+	*s = (struct dp_shared){*v[n - 1].p, rank, first, plan->nothers - first};
 	return true;
 }
 
@@ -170,12 +184,13 @@ static int avoid(struct dp_plan *plan, const struct dp_knowns *known, const stru
 
 	for (u32 i = 0; mem && i < known->n && !r; i++)
 		r = index_points(&points[i], &known->v[i].block) ? 0 : -ENOMEM;
-	for (u32 i = 0, k; i < n && !r; i += k) {
+	for (u32 i = 0, k, there; i < n && !r; i += k) {
 		k = group_of(v + i, n - i);
 		for (u32 j = i; j < i + k && !r; j++)
 			r = add_taken(plan, v[j].p);
-		if (!r && mem && can_share(v + i, k, &look))
-			add_shared(plan, v + i, k, points);
+		there = mem ? without_gone(known, v + i, k, &look) : 0;
+		if (!r && there && can_share(v + i, there, &look))
+			add_shared(plan, v + i, there, v[i + k - 1].p->rank + 1, points);
 	}
 	for (u32 i = 0; points && i < known->n; i++)
 		free(points[i].v);
