@@ -21,6 +21,12 @@
 #ifndef DP_HAVE_NOENDBR /* a kernel that wants no landing pads */
 .macro ANNOTATE_NOENDBR.endm
 #endif
+/* Of functions that the kernel calls by their address: later kernels give others no landing pad. */
+#if __has_include(<linux/cfi_types.h>)
+#include <linux/cfi_types.h>
+#else
+#define SYM_TYPED_FUNC_START SYM_FUNC_START
+#endif
 #endif
 
 #ifndef __ASSEMBLER__

@@ -242,7 +242,7 @@ static int take_wide(struct perf_event *__percpu **v, void *at)
 	for (; n < REGISTERS; n++) {
 		describe(&attr, (unsigned long)at + 8 * n);
 		v[n] = register_wide_hw_breakpoint(&attr, on_theirs, NULL);
-		if (IS_ERR((void __force *)v[n]))
+		if (IS_ERR_VALUE((unsigned long __force)v[n]))
 			break;
 	}
 	return n;
@@ -353,7 +353,7 @@ static bool takes_type(u32 type)
 	attr.bp_type = type;
 	attr.bp_len = type == HW_BREAKPOINT_X ? sizeof(long) : HW_BREAKPOINT_LEN_8;
 	v = register_wide_hw_breakpoint(&attr, on_theirs, NULL);
-	if (IS_ERR((void __force *)v))
+	if (IS_ERR_VALUE((unsigned long __force)v))
 		return false;
 	unregister_wide_hw_breakpoint(v);
 	return true;

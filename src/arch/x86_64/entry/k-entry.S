@@ -226,7 +226,7 @@ SYM_CODE_END(dp_k_landed)
  * What a tracepoint calls (kernel/k-tracepoints.c), with what it was registered with in rdi. pt_regs is as where it
  * goes on, but for the registers of its arguments; nothing that is written to it counts.
  */
-SYM_FUNC_START(dp_k_tracepoint)
+SYM_TYPED_FUNC_START(dp_k_tracepoint)
 	push	$__KERNEL_DS
 	push	%rsp
 	pushf
@@ -243,8 +243,9 @@ SYM_FUNC_START(dp_k_tracepoint)
 	RET
 SYM_FUNC_END(dp_k_tracepoint)
 
-/* Machine code made by the module goes here to return: this kernel may want a detour for it. */
+/* Machine code made by the module jumps here to return: this kernel may want a detour for it. */
 SYM_FUNC_START(dp_k_ret)
+	ANNOTATE_NOENDBR
 	RET
 SYM_FUNC_END(dp_k_ret)
 
