@@ -8,6 +8,7 @@
 #include "cmd/names-cache.h"
 #include "lang/dpcc/syscalls.h"
 #include "run/run-select.h"
+#include "symbols/kallsyms.h"
 #include "symbols/statics.h"
 #include "symbols/sym-lines.h"
 #include "symbols/tracepoints.h"
@@ -165,16 +166,15 @@ static void put_name(void *c, const char *name)
 	dp_complete_put(c, name, NULL);
 }
 
+static int put_function(const struct dp_ksym *sym, void *c)
+{
+	dp_complete_put(c, sym->name, NULL);
+	return 0;
+}
+
 static void put_kernel(struct candidates *c)
 {
-	FILE *f = fopen("/proc/kallsyms", "re");
-	char text[512], name[256], kind;
-
-	while (f && fgets(text, sizeof(text), f))
-		if (sscanf(text, "%*x %c %255s", &kind, name) == 2 && strchr("tTwW", kind) && !strchr(text, '['))
-			dp_complete_put(c, name, NULL);
-	if (f)
-		fclose(f);
+	dp_kallsyms_each(NULL, "*", put_function, c, NULL); /* names alone do, where the addresses are hidden */
 }
 
 static void put_statics(struct candidates *c, struct dp_module *m)

@@ -8,6 +8,8 @@
 
 #include "symbols/kallsyms.h"
 
+#define FUNCTIONS "tTwW"
+
 /* Takes the line apart, which is changed. */
 static bool parse(char *line, struct dp_ksym *sym, char *type)
 {
@@ -29,10 +31,25 @@ static bool parse(char *line, struct dp_ksym *sym, char *type)
 	return true;
 }
 
+/*
+ * Later kernels (7.3) show exported data like functions. The kernel's own symbols come in the order of their addresses:
+ * its code, its data, the code of its start, the rest.
+ */
+static char type_of(const struct dp_ksym *sym, char type, bool *in_data)
+{
+	if (sym->module[0])
+		return type;
+	if (!strcmp(sym->name, "_etext") || !strcmp(sym->name, "_einittext"))
+		*in_data = true;
+	else if (!strcmp(sym->name, "_sinittext"))
+		*in_data = false;
+	return *in_data && strchr(FUNCTIONS, type) ? 'D' : type;
+}
+
 static int each(int (*fn)(const struct dp_ksym *sym, char type, void *arg), void *arg, struct dp_error *err)
 {
 	FILE *f = fopen("/proc/kallsyms", "re");
-	bool hidden = true;
+	bool hidden = true, in_data = false;
 	char *line = NULL;
 	size_t room = 0;
 	int r = 0;
@@ -44,7 +61,7 @@ static int each(int (*fn)(const struct dp_ksym *sym, char type, void *arg), void
 		if (!parse(line, &sym, &type))
 			continue;
 		hidden &= !sym.addr;
-		r = fn(&sym, type, arg);
+		r = fn(&sym, type_of(&sym, type, &in_data), arg);
 	}
 	free(line);
 	if (f)
@@ -64,7 +81,7 @@ static int try_function(const struct dp_ksym *sym, char type, void *arg)
 {
 	const struct search *s = arg;
 
-	if (!strchr("tTwW", type) || strcmp(sym->module, s->module ? s->module : "") ||
+	if (!strchr(FUNCTIONS, type) || strcmp(sym->module, s->module ? s->module : "") ||
 	    fnmatch(s->pattern, sym->name, 0))
 		return 0;
 	return s->fn(sym, s->arg);

@@ -162,6 +162,8 @@ questions() {
 	grep -q '^ffffffff[0-9a-f]* *[0-9]* \(jump\|trap\) *kernel:vfs_read' /tmp/out &&
 		grep -q '^[0-9]* functions: [0-9]* jump' /tmp/err
 	say $? "funcs shows what a probe would be"
+	! $dprobes funcs 'kernel:init_tas*' 2>/dev/null | grep -q ':init_task '
+	say $? "data is not among the functions, whatever /proc/kallsyms shows it as"
 	$dprobes funcs 'kernel:__rcu_read_*' 2>/dev/null | grep -q 'refused kernel:__rcu_read_lock  E-SITE-TRAPPATH: '
 	say $? "and why not"
 	$dprobes explain kernel:__rcu_read_lock | grep -q '^E-SITE-TRAPPATH: '

@@ -192,7 +192,8 @@ static int clean_up(struct dp_session *s, const struct heritage *h, u64 at, cons
 		done->v[done->n].h = *h;
 		done->v[done->n++].gone = wd.kept_bytes ? NULL : k;
 	}
-	dp_session_say(s, "cleaned up after an earlier dprobes: %u places restored", wd.restored);
+	dp_session_say(s, "cleaned up after an earlier dprobes: %u place%s restored", wd.restored,
+		       wd.restored == 1 ? "" : "s");
 	return 0;
 }
 
