@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * system-ways FILE...: prints for each file whether all ways into the system are known ("FILE known", or "FILE unknown
- * ADDRESS"), and the address of each call, a line each. test_ways.py compares them with what it knows or objdump says.
+ * ADDRESS"), and the address of each call, a line each, with "function" behind those of a function that makes the
+ * system call. test_ways.py compares them with what it knows or objdump says.
  */
 #include <stdio.h>
 
@@ -9,8 +10,7 @@
 
 static bool print(void *arg, const struct dp_call_site *site)
 {
-	if (!site->is_function_call)
-		printf("%llx\n", (unsigned long long)site->addr);
+	printf("%llx%s\n", (unsigned long long)site->addr, site->is_function_call ? " function" : "");
 	return false;
 }
 

@@ -79,14 +79,16 @@ A_WAY = {
 
 
 def ways(*paths):
-    """For each file whether all is known, and the addresses of its calls."""
+    """For each file whether all is known, the addresses of its calls, and of those of functions that make them."""
     out = subprocess.run([WAYS, *paths], check=True, capture_output=True, text=True).stdout
     found = {}
     for line in out.splitlines():
         words = line.rsplit(" known", 1) if line.endswith(" known") else line.rsplit(" unknown ", 1)
         if len(words) == 2:
-            calls = set()
-            found[words[0]] = (words[1] or None, calls)
+            calls, of_functions = set(), set()
+            found[words[0]] = (words[1] or None, calls, of_functions)
+        elif line.endswith(" function"):
+            of_functions.add(int(line.split()[0], 16))
         else:
             calls.add(int(line, 16))
     return found
@@ -136,11 +138,20 @@ def disassembled(path):
     return found
 
 
+def called(path, at):
+    """The function that an instruction calls, as objdump sees it."""
+    out = subprocess.run(["objdump", "-d", "--no-show-raw-insn", "--start-address=%d" % at,
+                          "--stop-address=%d" % (at + 5), path], capture_output=True, text=True, check=True).stdout
+    return int(re.search(r"\tcall +([0-9a-f]+)", out).group(1), 16)
+
+
 def agrees(path):
-    """Every instruction that objdump sees in a function is a call here."""
-    ranges, (_, calls) = described(path), ways(path)[path]
+    """Every instruction that objdump sees in a function is a call here, or those of that function are."""
+    ranges, (_, calls, of_functions) = described(path), ways(path)[path]
     seen = [at for at in disassembled(path) if any(lo <= at < hi for lo, hi in ranges)]
-    missing = [hex(at) for at in seen if at not in calls]
+    functions = {called(path, at) for at in of_functions}
+    missing = [hex(at) for at in seen
+               if at not in calls and not any(lo in functions and lo <= at < hi for lo, hi in ranges)]
     return seen, missing
 
 
@@ -169,7 +180,7 @@ def installed(program):
         files = linked(path)
         new = [file for file in files if file not in _known]
         if new:
-            _known.update({file: where for file, (where, _) in ways(*new).items()})
+            _known.update({file: where for file, (where, *_) in ways(*new).items()})
         unknown = {file: _known[file] for file in files if _known[file]}
         assert not unknown, unknown
     check.__name__ = os.path.basename(program).replace("-", "_").replace(".", "_")
