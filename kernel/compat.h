@@ -15,6 +15,14 @@
 #else
 #define DP_K_PREEMPT_COUNT __preempt_count
 #endif
+/* As wide as the bit in it that says that nobody waits: only then zero behind a decrement means that somebody does. */
+#ifdef CONFIG_HAS_SEPARATE_PREEMPT_RESCHED_BITS
+#define DP_K_PREEMPT_INC incq
+#define DP_K_PREEMPT_DEC decq
+#else
+#define DP_K_PREEMPT_INC incl
+#define DP_K_PREEMPT_DEC decl
+#endif
 
 #ifdef __ASSEMBLER__
 #include <linux/objtool.h>

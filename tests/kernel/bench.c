@@ -145,7 +145,7 @@ static void bench_loop(void)
 		u64 t = ktime_get_ns();
 
 		for (int i = 0; i < CALLS; i++)
-			jiffies_to_msecs(i);
+			jiffies_to_clock_t(i);
 		best = min(best, ktime_get_ns() - t);
 	}
 	pr_info("tap: # loop: %llu\n", best / CALLS);

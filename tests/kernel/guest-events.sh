@@ -474,7 +474,7 @@ events() {
 	restless
 }
 
-# Instructions of a call of jiffies_to_msecs, with whatever stands there.
+# Instructions of a call of jiffies_to_clock_t, with whatever stands there.
 called() {
 	echo 1 >/sys/module/dptest/parameters/loop
 	dmesg | sed -n 's/.*tap: # loop: //p'
@@ -487,7 +487,7 @@ bench_events() {
 	base=$(called)
 	for arguments in '' 'a=$arg1 b=$arg2' 'a=+0($stack):u64 b=+8($stack):u64'; do
 		for dir in /sys/kernel/tracing $top; do
-			echo "p:e jiffies_to_msecs $arguments" >>$dir/kprobe_events
+			echo "p:e jiffies_to_clock_t $arguments" >>$dir/kprobe_events
 			echo 1 >$dir/events/kprobes/e/enable
 			took=$(($(called) - base))
 			echo 0 >$dir/events/kprobes/e/enable

@@ -86,7 +86,7 @@ SYM_CODE_START_NOALIGN(dp_k_entry)
 	 * What dp_k_hit() does, outside of any other hit: everything is saved already, which C could not
 	 * know. The point has the one probe to be called, or dp_k_whole_list.
 	 */
-	incl	%gs:DP_K_PREEMPT_COUNT(%rip)
+	DP_K_PREEMPT_INC	%gs:DP_K_PREEMPT_COUNT(%rip)
 	btsl	$0, %gs:dp_cpu(%rip)
 	jc	.Lpreemption_back
 	mov	(%rbp), %rax
@@ -100,7 +100,7 @@ SYM_CODE_START_NOALIGN(dp_k_entry)
 	cmp	%r13, SP(%rsp)
 	jne	.Lother_stack
 	movl	$0, %gs:dp_cpu(%rip)
-	decl	%gs:DP_K_PREEMPT_COUNT(%rip)
+	DP_K_PREEMPT_DEC	%gs:DP_K_PREEMPT_COUNT(%rip)
 	jz	.Lresched
 .Lon:
 	mov	%r12, SP(%rsp)
@@ -119,7 +119,7 @@ SYM_CODE_START_NOALIGN(dp_k_entry)
 	mov	%rax, IP(%rsp)
 .Lelsewhere:
 	movl	$0, %gs:dp_cpu(%rip)
-	decl	%gs:DP_K_PREEMPT_COUNT(%rip)
+	DP_K_PREEMPT_DEC	%gs:DP_K_PREEMPT_COUNT(%rip)
 	jnz	.Lreturn
 	call	dp_k_resched
 	/* Go on at ip with sp: what lies at the top of pt_regs is what iretq takes. */
@@ -137,7 +137,7 @@ SYM_CODE_START_NOALIGN(dp_k_entry_tagged)
 	jmp	.Lall
 
 .Lpreemption_back:
-	decl	%gs:DP_K_PREEMPT_COUNT(%rip)	/* dp_k_hit() will look whether somebody waits */
+	DP_K_PREEMPT_DEC	%gs:DP_K_PREEMPT_COUNT(%rip)	/* dp_k_hit() will look whether somebody waits */
 .Lall:
 	mov	%rsp, %rdi
 	mov	%rbp, %rsi
@@ -170,7 +170,7 @@ SYM_CODE_START_NOALIGN(dp_k_landed)
 	mov	DP_K_CALL_ADDR(%rbx), %r12	/* of the function's caller */
 	mov	DP_K_CALL_BACK(%rbx), %rbp	/* that, or another probe's landing */
 	mov	%r12, IP(%rsp)
-	incl	%gs:DP_K_PREEMPT_COUNT(%rip)
+	DP_K_PREEMPT_INC	%gs:DP_K_PREEMPT_COUNT(%rip)
 	btsl	$0, %gs:dp_cpu(%rip)
 	jc	.Lmissed
 	mov	DP_K_CALL_HOLDER(%rbx), %rax
@@ -190,7 +190,7 @@ SYM_CODE_START_NOALIGN(dp_k_landed)
 .Lno_handler:
 	movl	$0, %gs:dp_cpu(%rip)
 .Lhandled:
-	decl	%gs:DP_K_PREEMPT_COUNT(%rip)
+	DP_K_PREEMPT_DEC	%gs:DP_K_PREEMPT_COUNT(%rip)
 	jz	.Lresched_landed
 .Lgive_back:
 	movq	$0, DP_K_CALL_RUNS(%rbx)
