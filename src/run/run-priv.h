@@ -116,6 +116,7 @@ struct run_target {
 	u32 nprobes;              /* a place that nobody has: m is NULL */
 	u32 nwords;               /* of the session, that have been given to ranges */
 	bool shares, allows_trap; /* the session has the global variables, may use breakpoints */
+	bool is_withdrawn;        /* its probes are out, what they have recorded and counted is there */
 	u64 rings_inode;
 	u32 number;   /* of its records that wait, from 1; 0: none have waited */
 	pid_t *heirs; /* processes that have inherited the probes, as the last scan found them */
@@ -215,6 +216,7 @@ struct dp_run {
 	bool told_no_room;              /* of a table of processes, in the kernel */
 	bool no_watch;                  /* this system or user cannot hold anybody at an open */
 	bool has_ended;                 /* a body has asked for the end */
+	u64 let_go;                     /* number of the start, of those without probes, that was counted last */
 	u64 body_exceptions;            /* that bodies have met */
 	char not_held[96];              /* why programs are not held at their start; "": they are */
 	int watch_wake;                 /* readable when some wait; -1: nothing is watched */

@@ -57,10 +57,7 @@ static void end_session(struct dp_run *run, struct run_target *t)
 {
 	if (!t->session)
 		return;
-	dp_run_tell_kernel(run, t, true);
-	dp_run_note_how(t);
-	dp_run_end_governors(run, t);
-	dp_tracee_remove(t->session, NULL);
+	dp_run_withdraw(run, t);
 	dp_run_drain(run, t, true);
 	add_counts(t);
 	dp_run_log_commit(run);
@@ -74,6 +71,7 @@ static void end_session(struct dp_run *run, struct run_target *t)
 	t->probes = NULL;
 	t->nprobes = 0;
 	t->rings_inode = 0;
+	t->is_withdrawn = false;
 }
 
 void dp_run_target_end(struct dp_run *run, struct run_target *t)
@@ -81,6 +79,7 @@ void dp_run_target_end(struct dp_run *run, struct run_target *t)
 	struct run_target **p = &run->targets, **same = &run->by_pid[(u32)t->pid % RUN_BY_PID];
 	pid_t before = dp_run_busy_with(t->pid);
 
+	dp_run_withdraw(run, t);
 	dp_run_end_bodies(run, t, NULL);
 	for (u32 i = 0; t->session && i < t->nranges; i++)
 		if (!t->ranges[i].left_out)

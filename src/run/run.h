@@ -170,11 +170,11 @@ u64 dp_run_error_ns(const struct dp_run *run);
 void dp_run_set_buffer(struct dp_run *run, u64 size);
 
 /*
- * Bodies that are of the end run now, behind the last hit: probes of such programs are taken out first. Whether a body
- * has asked for the end.
+ * Take all probes out, so that tables have every hit that is counted, and run the bodies that are of the end; what was
+ * recorded and counted is there until dp_run_stop().
  */
 void dp_run_finish(struct dp_run *run);
-bool dp_run_has_ended(const struct dp_run *run);
+bool dp_run_has_ended(const struct dp_run *run); /* a body has asked for it */
 u64 dp_run_body_exceptions(const struct dp_run *run); /* that bodies of begin, end and timers have met */
 
 /* Take all probes out and log what they have left; what was counted stays known. */

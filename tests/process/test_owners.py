@@ -164,6 +164,19 @@ SAME = ("p:e steady count()", "r:e steady count()", "p:e steady n=%di:s64 count(
 
 
 @test
+def tables_have_every_hit():
+    """tables have every hit that the summary has, though the threads go on calling"""
+    o = Counts()
+    for _ in range(5):
+        r = dprobes("trace", "-p", o.pid, "--duration", "0.1", "-o", "/dev/null", "p:e steady whole=count",
+                    "p:k left keyed=count by $comm", "p:b right { count(bodies); }")
+        rows, shown = rows_of(r.stderr), re.sub(" +", " ", r.stdout)
+        for what, event in (("count whole", "e"), ("\n counts", "k"), ("count bodies", "b")):
+            assert re.search(r"%s %d\b" % (what, rows[event]["hits"]), shown), (r.stdout, r.stderr)
+    o.clean_end()
+
+
+@test
 def same_instruction():
     """entry and return of a function have several owners, which come one after the other and go in any order: each
     counts every call while it is there"""
