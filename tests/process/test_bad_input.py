@@ -315,7 +315,7 @@ def skip_refused_programs():
 
 
 @test
-def foreign_byte():
+def foreign_breakpoint():
     """code that somebody else has changed: E-SITE-FOREIGN, and the change stays"""
     p = ready("simple", "1")
     with foreign_byte(p.pid, "simple", "on_term"):
