@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "run/run-freezer.h"
 #include "run/run-priv.h"
 #include "run/run-starts.h"
 
@@ -26,19 +27,24 @@ static bool is_wanted(struct dp_run *run, const struct guard_message *c, bool an
 	return wanted;
 }
 
+/* Once for each, which may be gone, and of which the guard may tell as well. */
 static void count_let_go(struct dp_run *run, const struct guard_message *c)
 {
 	bool chosen = dp_run_has_chosen(run, c->pid);
 
-	for (struct run_module *m = run->modules; m; m = m->next)
-		if (dp_run_watches(m, c->dev, c->ino) && dp_run_is_for(m, c->pid, chosen))
+	for (struct run_module *m = run->modules; m && c->number != run->let_go; m = m->next)
+		if (dp_run_watches(m, c->dev, c->ino) && dp_run_was_for(m, c->pid, chosen))
 			m->let_go++;
+	run->let_go = c->number;
 }
 
-/* The guard thaws it, or answers the kernel. */
+/* It stands: the guard thaws it, or answers the kernel. Whom somebody else has thawed may have run before. */
 static void go_on(void *arg)
 {
-	dp_run_start_done(arg);
+	struct guard_message *c = arg;
+
+	c->frozen &= dp_run_is_held(c->pid);
+	dp_run_start_done(c);
 }
 
 /*
@@ -72,6 +78,8 @@ static void catch_one(struct dp_run *run, struct guard_message *c)
 	int r = -EAGAIN;
 
 	if (!is_wanted(run, c, false)) {
+		if (!dp_process_started(c->pid))
+			count_let_go(run, c);
 		go_on(c);
 		return;
 	}

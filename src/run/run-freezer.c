@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * See run-freezer.h. The directory's name says who holds whom, so that what a dead one has left is found without any
- * notes.
+ * notes: by those who know the holder by the same id. In other namespaces of ids somebody else may have it, or nobody.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -16,11 +16,14 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "host/process/hold.h"
 #include "run/run-freezer.h"
 #include "symbols/symbols.h"
 
 #define MAGIC 0x63677270
-#define NAME "dprobes-held-" /* then the holder's id, when it began, and the id of the process */
+/* Then the holder's id, when it began, the id of the process, and the namespace in which these are ids. */
+#define NAME "dprobes-held-"
+#define NAME_MAX_LEN 96
 #define DEPTH 32             /* of directories that are looked through */
 #define TRIES 20             /* to empty a directory in which processes are born */
 
@@ -163,13 +166,13 @@ static int open_own(pid_t pid)
 
 static void name_of(char *buf, size_t size, pid_t pid)
 {
-	snprintf(buf, size, NAME "%d-%llu-%d", (int)getpid(), (unsigned long long)dp_process_started(getpid()),
-		 (int)pid);
+	snprintf(buf, size, NAME "%d-%llu-%d-%llu", (int)getpid(), (unsigned long long)dp_process_started(getpid()),
+		 (int)pid, (unsigned long long)dp_pid_namespace());
 }
 
 int dp_run_freeze(struct run_hold *h, pid_t pid)
 {
-	char name[64];
+	char name[NAME_MAX_LEN];
 	int dir, r;
 
 	*h = (struct run_hold){pid, -1, -1};
@@ -230,7 +233,7 @@ static void empty(int parent, const char *name)
 
 void dp_run_thaw(struct run_hold *h)
 {
-	char name[64];
+	char name[NAME_MAX_LEN];
 
 	name_of(name, sizeof(name), h->pid);
 	if (h->parent >= 0) {
@@ -259,17 +262,20 @@ static u32 look_through(int parent, u32 depth)
 {
 	int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	u64 own = dp_pid_namespace();
 	struct dirent *e;
 	u32 found = 0;
 
 	while (dir && (e = readdir(dir))) {
-		unsigned long long began;
-		int holder, pid, child;
+		unsigned long long began, namespace;
+		int holder, pid, child, n;
 
 		if (e->d_type != DT_DIR || e->d_name[0] == '.')
 			continue;
-		if (sscanf(e->d_name, NAME "%d-%llu-%d", &holder, &began, &pid) == 3) {
-			if (dp_process_lives(holder, began)) /* whatever release of dprobes it is */
+		n = sscanf(e->d_name, NAME "%d-%llu-%d-%llu", &holder, &began, &pid, &namespace);
+		if (n >= 3) {
+			/* Whatever release of dprobes it is. */
+			if ((n == 4 && namespace != own) || dp_process_lives(holder, began))
 				continue;
 			empty(parent, e->d_name);
 			found++;

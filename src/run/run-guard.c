@@ -50,7 +50,8 @@ static pid_t driver, keeper, busy_with, expected;
 static struct held held[HELD_MAX];
 static u32 nheld;
 static u64 numbers, beaten;
-static u64 worked; /* when the driver said last that it works on somebody, or is done with him */
+static u64 worked;    /* when the driver said last that it works on somebody, or is done with him; or got a processor */
+static u64 processor; /* how much of it it has had */
 static struct dp_guard_look driver_look;
 
 /* ---- messages ---- */
@@ -110,6 +111,23 @@ static char state_of(pid_t pid)
 	text[n] = '\0';
 	p = strrchr(text, ')');
 	return p && p[1] == ' ' ? p[2] : '?';
+}
+
+/* Nanoseconds of a processor that a process has had; 0: not known. */
+static u64 time_of(pid_t pid)
+{
+	unsigned long long ns = 0;
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)pid);
+	f = fopen(path, "re");
+	if (f) {
+		if (fscanf(f, "%llu", &ns) != 1)
+			ns = 0;
+		fclose(f);
+	}
+	return ns;
 }
 
 /* A sign of life for the keeper. */
@@ -181,6 +199,16 @@ static void release(pid_t pid, u64 number)
 		else
 			held[n++] = held[i];
 	nheld = n;
+}
+
+/* A driver that gets a processor now and then does something, if slowly: the machine may be full. */
+static void look_at_driver(void)
+{
+	u64 ns = nheld ? time_of(driver) : processor;
+
+	if (ns != processor)
+		worked = dp_now_ns();
+	processor = ns;
 }
 
 /* Nobody waits for a driver that does nothing; where many start at once, each has to wait for those before it. */
@@ -438,6 +466,7 @@ static void loop(void)
 		take_commands();
 		if (p[1].revents && !take_events())
 			break;
+		look_at_driver();
 		look_at_held();
 		dp_guard_look(driver, &driver_look);
 		keep();

@@ -14,7 +14,7 @@
 
 #define GUARD_NAME "dprobes-guard"
 #define GUARD_HELD_MS 3000   /* the most that anybody is held by a driver that does nothing, */
-#define GUARD_QUEUE_MS 15000 /* or by one that works on others */
+#define GUARD_QUEUE_MS 15000 /* or by one that works on others, or slowly */
 
 enum guard_op {
 	/* to the guard */

@@ -69,6 +69,11 @@ bool dp_run_is_for(const struct run_module *m, pid_t pid, bool chosen)
 	return m->pid ? m->pid == pid && dp_process_started(pid) == m->pid_started : chosen;
 }
 
+bool dp_run_was_for(const struct run_module *m, pid_t pid, bool chosen)
+{
+	return dp_run_is_for(m, pid, chosen) || (m->pid == pid && !dp_process_started(pid));
+}
+
 bool dp_run_takes_more(const struct dp_run *run, const struct run_module *m)
 {
 	return m->flags & DP_RUN_LATER || (!m->pid && !dp_run_is_closed(run));

@@ -237,6 +237,8 @@ struct run_module *dp_run_module_find(struct dp_run *run, const char *name);
 struct run_module *dp_run_module_new(struct dp_run *run, struct dp_rpn_unit *u);
 /* Whether it is inserted for that process, or for those that were chosen (dp_run_has_chosen(), once a process). */
 bool dp_run_is_for(const struct run_module *m, pid_t pid, bool chosen);
+/* The same of one that may be gone. */
+bool dp_run_was_for(const struct run_module *m, pid_t pid, bool chosen);
 bool dp_run_takes_more(const struct dp_run *run, const struct run_module *m); /* who maps it later gets it, too */
 /* A module is what another one was, with more probes: variables go on, and the gates of those that both have. */
 bool dp_run_goes_on(const struct run_module *to, const struct run_module *from);
@@ -349,6 +351,8 @@ void dp_run_scan(struct dp_run *run, bool force);
 /* A module is about to go: take its probes out everywhere. */
 void dp_run_forget(struct dp_run *run, struct run_module *m);
 void dp_run_target_end(struct dp_run *run, struct run_target *t);
+/* Take its probes out; the session stays until it ends, for what its hits have left. */
+void dp_run_withdraw(struct dp_run *run, struct run_target *t);
 /* Go on with what a killed driver had: its targets, or the processes that have inherited their probes. */
 void dp_run_adopt(struct dp_run *run);
 

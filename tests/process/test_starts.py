@@ -86,7 +86,7 @@ def held():
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open("/proc/%s/cgroup" % pid) as f:
-                found += [line for line in f if "dprobes-held-" in line]
+                found += [line for line in f if "dprobes-held-" in line and "(deleted)" not in line]
         except OSError:
             pass
     return found
@@ -222,17 +222,14 @@ def late_in_trace():
     assert t.returncode == 0 and "1 process began, or loaded a file, without waiting for the probes" in err, err
 
 
-@alone
-def other_release():
-    """another release of dprobes, at another path, takes nobody for left behind whom this one holds at its start"""
+def beside_another(*argv):
+    """Traces that catch programs at their start, beside others that do so all of the time."""
     root()
-    other, done = os.path.join(DIR, "other", "dprobes"), threading.Event()
-    os.mkdir(os.path.dirname(other))
-    shutil.copy(DPROBES, other)
+    done = threading.Event()
 
     def work():
         while not done.is_set():
-            assert subprocess.run([other, "trace", "-q", "p brief_work count", "--", STATIC],
+            assert subprocess.run([*argv, "trace", "-q", "p brief_work count", "--", STATIC],
                                   stdout=subprocess.DEVNULL).returncode == 0
 
     neighbour = threading.Thread(target=work)
@@ -245,6 +242,38 @@ def other_release():
         done.set()
         neighbour.join()
     assert not held(), held()
+
+
+@alone
+def other_release():
+    """another release of dprobes, at another path, takes nobody for left behind whom this one holds at its start"""
+    other = os.path.join(DIR, "other", "dprobes")
+    os.mkdir(os.path.dirname(other))
+    shutil.copy(DPROBES, other)
+    beside_another(other)
+
+
+@alone
+def other_container():
+    """nor does one in a container, where the ids of processes are others"""
+    need("unshare")
+    beside_another("unshare", "--pid", "--fork", "--mount-proc", DPROBES)
+
+
+@alone
+def never_silent():
+    """a trace that is stopped when its program starts has seen it, or tells that it did not wait, once"""
+    root()
+    for _ in range(3):
+        t = start([DPROBES, "trace", "-o", "/dev/null", "p brief_work count", "--", BRIEF], stdout=subprocess.PIPE,
+                  stderr=subprocess.PIPE, text=True)
+        wait_for(lambda: t.poll() is not None or held(), timeout=LONG, what="a start")
+        t.send_signal(signal.SIGSTOP)
+        wait_for(lambda: t.poll() is not None or not held(), timeout=LONG, what="the guard")
+        t.send_signal(signal.SIGCONT)
+        err = t.communicate(timeout=LONG)[1]
+        assert ("1 process began, or loaded a file, without waiting" in err
+                or re.search(r"^brief_work +jump +3 ", err, re.M)), err
 
 
 @alone
