@@ -170,6 +170,17 @@ void dp_run_end_governors(struct dp_run *run, struct run_target *t)
 	t->ngoverned = 0;
 }
 
+void dp_run_withdraw(struct dp_run *run, struct run_target *t)
+{
+	if (!t->session || t->is_withdrawn)
+		return;
+	t->is_withdrawn = true;
+	dp_run_tell_kernel(run, t, true);
+	dp_run_note_how(t);
+	dp_run_end_governors(run, t);
+	dp_tracee_remove(t->session, NULL);
+}
+
 /* ---- what is told of it ---- */
 
 bool dp_run_is_out(const struct run_target *t, u32 probe)

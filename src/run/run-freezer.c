@@ -24,8 +24,8 @@
 /* Then the holder's id, when it began, the id of the process, and the namespace in which these are ids. */
 #define NAME "dprobes-held-"
 #define NAME_MAX_LEN 96
-#define DEPTH 32             /* of directories that are looked through */
-#define TRIES 20             /* to empty a directory in which processes are born */
+#define DEPTH 32 /* of directories that are looked through */
+#define TRIES 20 /* to empty a directory in which processes are born */
 
 static const char *why = "not asked yet";
 static int root = -1; /* of the hierarchy, as far as we may see it */

@@ -97,17 +97,6 @@ bool dp_run_turn(struct dp_run *run, int fd)
 	return p[0].revents & POLLIN;
 }
 
-void dp_run_withdraw(struct dp_run *run, struct run_target *t)
-{
-	if (!t->session || t->is_withdrawn)
-		return;
-	t->is_withdrawn = true;
-	dp_run_tell_kernel(run, t, true);
-	dp_run_note_how(t);
-	dp_run_end_governors(run, t);
-	dp_tracee_remove(t->session, NULL);
-}
-
 void dp_run_finish(struct dp_run *run)
 {
 	for (struct run_target *t = run->targets; t; t = t->next)
