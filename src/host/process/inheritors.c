@@ -76,6 +76,7 @@ u32 dp_session_heirs(const struct dp_session *s, pid_t **pids)
 {
 	const struct heritage h = {.rings_at = s->region + s->rings_off, .file = s->rings_file};
 	DIR *dir = s->rings_file.inode ? opendir("/proc") : NULL;
+	pid_t own = getpid();
 	struct dirent *de;
 	size_t room = 0;
 	u32 n = 0;
@@ -84,7 +85,7 @@ u32 dp_session_heirs(const struct dp_session *s, pid_t **pids)
 	while (dir && (de = readdir(dir))) {
 		pid_t pid = (pid_t)atoi(de->d_name);
 
-		if (pid <= 0 || pid == getpid() || pid == s->pid || !is_heir(pid, &h))
+		if (pid <= 0 || pid == own || pid == s->pid || !is_heir(pid, &h))
 			continue;
 		if (!dp_grow((void **)pids, &room, n, sizeof(**pids)))
 			break;
@@ -113,13 +114,14 @@ u32 dp_session_processes(const struct dp_session *s, pid_t **pids)
 static u32 withdraw_others(struct dp_session *s, const struct heritage *h, u32 *left)
 {
 	DIR *dir = opendir("/proc");
+	pid_t own = getpid();
 	struct dirent *de;
 	u32 n = 0;
 
 	while (dir && (de = readdir(dir))) {
 		pid_t pid = (pid_t)atoi(de->d_name);
 
-		if (pid <= 0 || pid == getpid() || pid == h->but || !is_heir(pid, h))
+		if (pid <= 0 || pid == own || pid == h->but || !is_heir(pid, h))
 			continue;
 		if (!dp_process_hold(pid, NULL)) {
 			/* Somebody else may have taken them out, and put others in the same place. */
