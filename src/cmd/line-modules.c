@@ -187,14 +187,6 @@ static bool in_parentheses(const char *text, const char *word, char *out, size_t
 	return true;
 }
 
-/* Processes that map one file may have others of the same name: those are not meant. */
-static bool is_file_of_all(const struct line_finder *f, const char *file)
-{
-	char real[4096];
-
-	return realpath(file, real) && !strcmp(real, f->program);
-}
-
 bool dp_cmd_is_kernel_call(const struct line_finder *f, const struct dp_location *loc)
 {
 	if (loc->kind != DP_LOC_CALL)
@@ -234,11 +226,6 @@ bool dp_cmd_find_module(struct line_finder *f, const struct dp_location *loc, st
 		dp_fail(err, E_CMD_MISSING, "%.80s: no process to probe", loc->module);
 	if (found && !p->module[0])
 		snprintf(p->module, sizeof(p->module), "%s", p->file);
-	if (found && f->target->all && !is_file_of_all(f, p->file)) {
-		dp_fail(err, E_CMD_EXTRA, "%.80s is not the file of --all", p->file);
-		dp_error_hint(err, "with --all, lines with names, tables or a body are of that file alone");
-		return false;
-	}
 	return found;
 }
 

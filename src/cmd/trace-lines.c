@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "cmd/line-modules.h"
 #include "lang/dpcc/dpcc.h"
 #include "lang/dpcc/syscalls.h"
@@ -49,6 +50,8 @@ struct statics {
 	u32 modules, functions; /* and of all */
 	bool met;               /* a module that is meant, whatever it has */
 	bool waits;             /* it is loaded later */
+	bool any;               /* a module that is meant has static probes */
+	struct dp_near near;    /* names of such as are like the pattern */
 	struct dp_error *err;
 	bool failed;
 };
@@ -65,7 +68,7 @@ static bool see_call(void *arg, const struct dp_call_site *site)
 {
 	struct calls_here *here = arg;
 
-	if (!dp_syscall_may_be(site->number, here->pattern))
+	if (!dp_syscall_may_be(site->makes, here->pattern))
 		return false;
 	*(site->fits ? &here->fit : &here->left_out) += 1;
 	return site->fits; /* one is enough */
@@ -113,6 +116,9 @@ static bool has_static(struct statics *s, struct dp_module *m)
 	for (u32 i = 0; i < n; i++)
 		if (dp_static_matches(&v[i], pattern))
 			return true;
+	for (u32 i = 0; i < n; i++)
+		dp_near_try(&s->near, strrchr(pattern, ':') ? strrchr(pattern, ':') + 1 : pattern, v[i].name);
+	s->any |= n && s->loc->module[0];
 	return false;
 }
 
@@ -209,8 +215,9 @@ static void add_later_statics(struct statics *s, const struct line_program *late
 	dp_module_close(m);
 }
 
-static void fail_none(const struct dp_location *loc, struct dp_error *err)
+static void fail_none(const struct statics *s, struct dp_error *err)
 {
+	const struct dp_location *loc = s->loc;
 	u32 one;
 
 	dp_fail(err,
@@ -220,6 +227,11 @@ static void fail_none(const struct dp_location *loc, struct dp_error *err)
 		"%.80s%s%.100s", loc->module, loc->module[0] ? ":" : "", loc->symbol);
 	if (loc->kind == DP_LOC_CALL && !dp_syscalls_matching(loc->symbol, &one, 1))
 		dp_syscall_near(loc->symbol, err);
+	if (loc->kind == DP_LOC_STATIC && (s->near.n || s->any))
+		dp_near_hint(&s->near, "", err);
+	else if (loc->kind == DP_LOC_STATIC && s->met && loc->module[0] && !dp_is_module_pattern(loc->module))
+		dp_error_hint(err, "this build of %.60s has no static probes; packages of distributions often have",
+			      loc->module);
 }
 
 static void look_for_statics(struct statics *s, struct line_finder *f)
@@ -230,7 +242,7 @@ static void look_for_statics(struct statics *s, struct line_finder *f)
 	s->program = typed ? dp_base_name(typed) : NULL;
 	if (f->is_read)
 		add_process_statics(s, f);
-	else if (!add_file_statics(s, f->program) && !f->target->all)
+	else if (!add_file_statics(s, f->program))
 		dp_needed_each(f->program, add_file_statics, s, path, sizeof(path));
 }
 
@@ -275,11 +287,12 @@ static bool add_static_line(struct line_finder *f, const struct event_lines *e, 
 		snprintf(any.symbol, sizeof(any.symbol), "%.200s:%.300s", loc->module, loc->symbol);
 		s.loc = &any;
 		look_for_statics(&s, f);
+		s.loc = loc;
 		if (!s.found && first.code)
 			*err = first;
 	}
 	if (!s.found && (!err->code || dp_is_module_pattern(loc->module)))
-		fail_none(loc, err);
+		fail_none(&s, err);
 	*met = s.met || !loc->module[0];
 	if (s.found && loc->kind == DP_LOC_CALL && !f->target->quiet)
 		tell_unseen(loc->symbol);
@@ -362,7 +375,7 @@ static bool wait_for(struct line_finder *f, const struct event_lines *e, u32 i, 
 		return add_to_module(wanted, e, i, out, err);
 	add_later_statics(&s, wanted);
 	if (!s.found && !err->code)
-		fail_none(loc, err);
+		fail_none(&s, err);
 	return s.found && !s.failed;
 }
 

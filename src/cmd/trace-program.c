@@ -153,6 +153,19 @@ static bool set_target(struct program *p)
 	return true;
 }
 
+/* Whether all lines are of the file of --all, and of none that its users map besides. */
+static bool are_of_file(const struct program *p)
+{
+	char real[4096];
+
+	if (!realpath(p->t.select.file, real))
+		return true;
+	for (u32 i = 0; p->lines && i < p->programs.n; i++)
+		if (strcmp(p->programs.v[i].file, real))
+			return false;
+	return true;
+}
+
 /* False: no memory. */
 static bool choose(struct program *p)
 {
@@ -160,7 +173,7 @@ static bool choose(struct program *p)
 
 	if (p->t.command)
 		return !s->tree || dp_run_choose_command(p->run, s, p->child);
-	if (p->args.pid || !dp_select_any(s) || dp_select_is_file_alone(s))
+	if (p->args.pid || !dp_select_any(s) || (dp_select_is_file_alone(s) && are_of_file(p)))
 		return true;
 	return dp_run_choose(p->run, s, p->pids.v, p->pids.n);
 }

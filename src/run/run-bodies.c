@@ -143,6 +143,7 @@ void dp_run_begin_bodies(struct dp_run *run, struct run_target *t, struct run_mo
 			run_body(run, t, m, &m->unit.bodies[i], locals, again);
 	m->begun = t->pid;
 	m->begun_started = t->started;
+	m->was_in = true;
 }
 
 static bool is_kept(const struct run_target *t, const struct run_range *r)

@@ -94,6 +94,18 @@ bool dp_run_has_chosen(const struct dp_run *run, pid_t pid)
 	return parent > 0 && has(c, parent, dp_process_started(parent)) && add(c, pid, started);
 }
 
+const struct dp_select *dp_run_users_of(const struct dp_run *run, const struct run_module *m)
+{
+	const struct dp_select *s = run->chosen ? run->chosen->select : NULL;
+
+	if (!s || !s->file || s->tree || !dp_select_is_open(s) || run_is_in_kernel(m))
+		return NULL;
+	return m->file_inode == s->file_inode && m->file_dev_major == s->file_dev_major &&
+		       m->file_dev_minor == s->file_dev_minor
+		   ? NULL
+		   : s;
+}
+
 bool dp_run_is_closed(const struct dp_run *run)
 {
 	return run->chosen && !dp_select_is_open(run->chosen->select);

@@ -9,6 +9,7 @@
 #include <sys/sysmacros.h>
 
 #include "run/run-priv.h"
+#include "run/run-select.h"
 #include "run/run-trace.h"
 
 /* ---- modules ---- */
@@ -66,7 +67,9 @@ struct run_module *dp_run_module_new(struct dp_run *run, struct dp_rpn_unit *u)
 
 bool dp_run_is_for(const struct run_module *m, pid_t pid, bool chosen)
 {
-	return m->pid ? m->pid == pid && dp_process_started(pid) == m->pid_started : chosen;
+	if (m->pid)
+		return m->pid == pid && dp_process_started(pid) == m->pid_started;
+	return chosen && (!m->of_users || dp_select_maps_file(m->of_users, pid));
 }
 
 bool dp_run_was_for(const struct run_module *m, pid_t pid, bool chosen)

@@ -457,6 +457,7 @@ static struct run_module *new_module(struct dp_run *run, const struct dp_run_req
 	m->budget = rq->budget;
 	m->pid = rq->pid;
 	m->pid_started = dp_process_started(m->pid);
+	m->of_users = dp_run_users_of(run, m);
 	return m;
 }
 

@@ -53,6 +53,7 @@ struct run_module {
 	u32 number;                         /* in the order of insertion; of its file in the state's directory */
 	u32 file_dev_major, file_dev_minor; /* of the file that the name is a path of */
 	u64 file_inode;                     /* 0: the name is no path */
+	const struct dp_select *of_users;   /* it is for processes that map the file of this; NULL: for all */
 	struct dp_counts *done;             /* for each probe: counts in processes that are gone, */
 	struct run_how *how;                /* and how its hits came about where it was armed last; */
 	struct dp_governed *governed;       /* what its budget has done there */
@@ -72,6 +73,7 @@ struct run_module {
 	u64 *due;                  /* of its bodies that are timers: when each runs next; 0: it has not begun */
 	pid_t begun;               /* the process for which bodies of its begin have run last, */
 	u64 begun_started;         /* so that a second attempt does not show what they log again */
+	bool was_in;               /* a process */
 	bool leaving;              /* nobody wants it while another one takes its place */
 	u32 nsaved_ended;          /* processes that have ended, as a recorder has written them down */
 };
@@ -254,7 +256,9 @@ bool dp_run_file_of(void *target, u64 addr, struct dp_code_file *file);         
 
 /* run-chosen.c */
 bool dp_run_has_chosen(const struct dp_run *run, pid_t pid); /* true where nobody has chosen */
-bool dp_run_is_closed(const struct dp_run *run);             /* no other processes join those that were chosen */
+/* Those that map the file of the selection, where it is another one than the module's; NULL: it is not about a file. */
+const struct dp_select *dp_run_users_of(const struct dp_run *run, const struct run_module *m);
+bool dp_run_is_closed(const struct dp_run *run); /* no other processes join those that were chosen */
 void dp_run_free_chosen(struct dp_run *run);
 
 /* run-seen.c: a scan asks about each process that it meets, and notes it if nothing has to be done for it. */

@@ -585,5 +585,5 @@ bool dp_run_was_in(struct dp_run *run, const char *module)
 	for (u32 i = 0; m && i < m->unit.nprobes; i++)
 		if (m->how[i].via)
 			return true;
-	return m && !m->unit.nprobes && (m->ended || dp_run_count_targets(run, m));
+	return m && !m->unit.nprobes && (m->was_in || m->ended || dp_run_count_targets(run, m));
 }

@@ -223,7 +223,7 @@ static bool matches_names(const struct dp_select *s, pid_t pid)
 	return false;
 }
 
-static bool maps_file(const struct dp_select *s, pid_t pid)
+bool dp_select_maps_file(const struct dp_select *s, pid_t pid)
 {
 	struct dp_maps maps;
 	bool found = false;
@@ -326,7 +326,7 @@ bool dp_select_allows(const struct dp_select *s, pid_t pid)
 
 static bool is_wanted(const struct dp_select *s, pid_t pid)
 {
-	return dp_select_allows(s, pid) && (!s->file || maps_file(s, pid));
+	return dp_select_allows(s, pid) && (!s->file || dp_select_maps_file(s, pid));
 }
 
 /* ---- finding ---- */

@@ -33,8 +33,9 @@ bool dp_select_any(const struct dp_select *s);
 bool dp_select_is_open(const struct dp_select *s);
 bool dp_select_is_file_alone(const struct dp_select *s); /* whoever maps it, now and later */
 
-/* Whether a process is one of those, whatever it maps and whoever started it. */
+/* Whether a process is one of those, whatever it maps and whoever started it; and whether it maps the file. */
 bool dp_select_allows(const struct dp_select *s, pid_t pid);
+bool dp_select_maps_file(const struct dp_select *s, pid_t pid);
 
 /* The file is there: E_FILE_OPEN. Before the others. */
 int dp_select_check(struct dp_select *s, struct dp_error *err);

@@ -27,6 +27,7 @@ struct search {
 	void *arg;
 	char seen[LIBRARIES_MAX][256];
 	u32 n;
+	bool done;
 	char *out;
 	size_t size;
 };
@@ -40,6 +41,7 @@ bool dp_needed_is_meant(const char *file, const char *name)
 
 static bool search_file(struct search *s, const char *path);
 
+/* Whether the file is in one of them: it hides those of the same name in directories that come later. */
 static bool in_directories(struct search *s, const char *dirs, const char *origin, const char *file)
 {
 	char path[4096];
@@ -51,13 +53,20 @@ static bool in_directories(struct search *s, const char *dirs, const char *origi
 			snprintf(path, sizeof(path), "%s%.*s/%s", origin, (int)n - 7, p + 7, file);
 		else
 			snprintf(path, sizeof(path), "%.*s/%s", (int)n, p, file);
-		if (!access(path, R_OK))
-			return search_file(s, path);
+		if (!access(path, R_OK)) {
+			s->done = search_file(s, path);
+			return true;
+		}
 	}
 	return false;
 }
 
-static bool library(struct search *s, const char *rpath, const char *origin, const char *file)
+struct run_path {
+	const char *before, *behind; /* LD_LIBRARY_PATH: DT_RPATH, DT_RUNPATH */
+	const char *origin;
+};
+
+static bool library(struct search *s, const struct run_path *of, const char *file)
 {
 	for (u32 i = 0; i < s->n; i++)
 		if (!strcmp(s->seen[i], file))
@@ -67,23 +76,25 @@ static bool library(struct search *s, const char *rpath, const char *origin, con
 	strcpy(s->seen[s->n++], file);
 	if (strchr(file, '/')) /* a path, of one that has no name of its own */
 		return search_file(s, file);
-	return in_directories(s, rpath, origin, file) || in_directories(s, getenv("LD_LIBRARY_PATH"), origin, file) ||
-	       in_directories(s, usual, origin, file);
+	(void)(in_directories(s, of->before, of->origin, file) ||
+	       in_directories(s, getenv("LD_LIBRARY_PATH"), of->origin, file) ||
+	       in_directories(s, of->behind, of->origin, file) || in_directories(s, usual, of->origin, file));
+	return s->done;
 }
 
 static bool walk_dynamic(struct search *s, Elf *elf, Elf_Scn *scn, const GElf_Shdr *sh, const char *origin)
 {
 	Elf_Data *data = elf_getdata(scn, NULL);
-	const char *rpath = "";
+	struct run_path of = {.before = NULL, .origin = origin};
 	GElf_Dyn dyn;
 
 	for (int pass = 0; data && pass < 2; pass++)
 		for (size_t i = 0; i < sh->sh_size / sizeof(Elf64_Dyn) && gelf_getdyn(data, (int)i, &dyn); i++) {
 			const char *text = elf_strptr(elf, sh->sh_link, dyn.d_un.d_val);
 
-			if (!pass && (dyn.d_tag == DT_RUNPATH || dyn.d_tag == DT_RPATH) && text)
-				rpath = text;
-			if (pass && dyn.d_tag == DT_NEEDED && text && library(s, rpath, origin, text))
+			if (!pass && text && (dyn.d_tag == DT_RUNPATH || dyn.d_tag == DT_RPATH))
+				*(dyn.d_tag == DT_RPATH ? &of.before : &of.behind) = text;
+			if (pass && dyn.d_tag == DT_NEEDED && text && library(s, &of, text))
 				return true;
 		}
 	return false;

@@ -124,6 +124,26 @@ bool dp_static_matches(const struct dp_static *s, const char *pattern)
 	return !fnmatch(pattern, whole, 0);
 }
 
+/* Known mistakes of programs that many people have: what is found in vain there is no mistake of ours. */
+const char *dp_static_caveat(struct dp_module *m, const struct dp_static *s)
+{
+	static const struct {
+		const char *modules, *provider, *name, *text;
+	} known[] = {
+	    {"python3.11*", "python", "function__entry",
+	     "Python 3.11 passes it only while a function of sys.setprofile() or sys.settrace() is set, and when an "
+	     "exception is thrown into a generator; function__return is passed by every function"},
+	};
+	const char *base = dp_module_base(m);
+
+	base += strncmp(base, "lib", 3) ? 0 : 3;
+	for (size_t i = 0; i < DP_ARRAY_SIZE(known); i++)
+		if (!strcmp(s->provider, known[i].provider) && !strcmp(s->name, known[i].name) &&
+		    !fnmatch(known[i].modules, base, 0))
+			return known[i].text;
+	return NULL;
+}
+
 u64 dp_module_semaphore(struct dp_module *m, u64 addr)
 {
 	const struct dp_static *v;

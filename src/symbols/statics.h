@@ -23,6 +23,9 @@ u32 dp_module_statics(struct dp_module *m, const struct dp_static **v);
 /* Whether a shell pattern means it: NAME, PROVIDER:NAME or PROVIDER__NAME. */
 bool dp_static_matches(const struct dp_static *s, const char *pattern);
 
+/* Why a program that has it may never, or seldom, pass it, and what to ask for instead; NULL: nothing is known. */
+const char *dp_static_caveat(struct dp_module *m, const struct dp_static *s);
+
 /* Of the static probe at this address; 0: none is there, or it has none. */
 u64 dp_module_semaphore(struct dp_module *m, u64 addr);
 

@@ -185,6 +185,12 @@ def python():
     returned = [g["args"] for g in got if "arg2" in g["args"]]
     assert returned == [{"arg1": "<string>", "arg2": "hello", "arg3": 2}] * 5, got
     assert "wave" in [g["args"]["arg1"] for g in got if "arg2" not in g["args"]], got
+    r = dprobes("trace", "u python3:function__entry $arg1:string", "--", exe, "-c", "pass", check=0)
+    assert "Python 3.11 passes it only while" in r.stderr and "function__return" in r.stderr, r.stderr
+    r = dprobes("trace", "u python3:function_return", "--", exe, "-c", "pass", check=1)
+    assert "did you mean function__return?" in r.stderr, r.stderr
+    r = dprobes("trace", "u sh:entry", "--", "/bin/sh", "-c", ":", check=1)
+    assert "this build of sh has no static probes" in r.stderr, r.stderr
 
 
 @test

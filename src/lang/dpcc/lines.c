@@ -68,9 +68,20 @@ int dp_cc_lines_add(struct dp_cc_lines *ls, const char *text, bool ends, struct 
 	return r;
 }
 
+/* Lines that only give variables their first values have nothing that runs, and a program needs a place: this one. */
+#define NOWHERE "\n#pragma PROBEPOINT_LOCATION(\"i begin\") PROBEPOINT_HANDLER(\"__run0\")\nvoid __run0() { }\n"
+
+static bool has_place(const struct dp_cc_lines *ls)
+{
+	for (u32 i = 0; i < ls->n; i++)
+		if (ls->v[i].out.s && strstr(ls->v[i].out.s, "#pragma PROBEPOINT_LOCATION("))
+			return true;
+	return false;
+}
+
 static char *all_text(const struct dp_cc_lines *ls)
 {
-	size_t n = strlen(ls->head) + 1;
+	size_t n = strlen(ls->head) + sizeof(NOWHERE);
 	char *text, *p;
 
 	for (u32 i = 0; i < ls->n; i++)
@@ -81,6 +92,8 @@ static char *all_text(const struct dp_cc_lines *ls)
 	p = stpcpy(text, ls->head);
 	for (u32 i = 0; i < ls->n; i++)
 		p = stpcpy(p, ls->v[i].out.s ? ls->v[i].out.s : "");
+	if (!has_place(ls))
+		strcpy(p, NOWHERE);
 	return text;
 }
 

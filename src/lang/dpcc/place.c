@@ -549,6 +549,7 @@ static void statics_place(struct unit *u, const struct place_def *d, const struc
 	const struct dp_static *v;
 	u32 n = u->c.mod && !u->c.by_name ? dp_module_statics(u->c.mod, &v) : 0, found = 0, left_out = 0;
 	bool many = strpbrk(pattern, "*?[");
+	const char *caveat = NULL;
 	u64 offset;
 
 	for (u32 i = 0; i < n; i++) {
@@ -566,7 +567,10 @@ static void statics_place(struct unit *u, const struct place_def *d, const struc
 		one_probe(u, d, target, dp_cc_format(&u->c, "%s:%s", v[i].provider, v[i].name),
 			  dp_cc_format(&u->c, "0x%llx", (unsigned long long)offset));
 		found++;
+		caveat = dp_static_caveat(u->c.mod, &v[i]);
 	}
+	if (caveat && !many)
+		dp_cc_unit_note(u, "%s: %s", pattern, caveat);
 	if (left_out)
 		dp_cc_unit_note(u, "%u of %u static probes left out: no room for a jump", left_out, left_out + found);
 	if (!found && left_out)
@@ -598,7 +602,7 @@ static bool note_call(void *arg, const struct dp_call_site *site)
 {
 	struct calls *calls = arg;
 
-	if (!dp_syscall_may_be(site->number, calls->pattern))
+	if (!dp_syscall_may_be(site->makes, calls->pattern))
 		return false;
 	if (!site->fits || calls->n == CALLS_MAX) {
 		calls->left_out++;
