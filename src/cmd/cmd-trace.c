@@ -808,7 +808,7 @@ static bool are_programs(struct trace *t)
 	target.all = later && !t->select.tree ? t->select.file : NULL;
 	target.pids = pids.v;
 	target.npids = target.all ? 0 : pids.n;
-	if (found && !(later && can && dp_cmd_lines_can_hold(&t->lines, &target))) {
+	if (found && !(later && can && dp_format_of_programs(t->format) && dp_cmd_lines_can_hold(&t->lines, &target))) {
 		target.all = t->select.file;
 		target.npids = pids.n;
 		found = dp_cmd_lines_wait(&t->lines, &target) || (can && dp_cmd_lines_ask_hidden(&t->lines, &target));

@@ -142,7 +142,7 @@ static bool is_result_hidden(struct dp_module *m, const struct dp_symbol *func)
 	struct dp_error ignored;
 	int n;
 
-	if (dp_var_returns_real(m, func->addr))
+	if (dp_module_is_go(m) ? !dp_var_returns_go_word(m, func->addr) : dp_var_returns_real(m, func->addr))
 		return true;
 	if (dp_module_has_return(m, func)) /* as nearly all have: no need to analyse the whole file */
 		return false;

@@ -51,7 +51,8 @@ bool dp_cmd_check_interval(enum dp_format format, double interval)
 bool dp_cmd_trace_can_compile(const struct trace *t)
 {
 	return !t->keep_if && !t->opt.interpret && !t->opt.pages && !t->opt.skip_refused && !t->run.chunks &&
-	       !t->watch && (!t->until || !dp_cc_line_is_body(t->until)) && dp_format_of_programs(t->format);
+	       !t->watch && (!t->until || !dp_cc_line_is_body(t->until)) &&
+	       (dp_format_of_programs(t->format) || t->format == DP_FORMAT_RECORDING);
 }
 
 /* What does not go together with lines that are compiled. */

@@ -517,6 +517,46 @@ bool dp_var_return_type(struct dp_module *m, u64 pc, Dwarf_Die *type)
 	return place_at(m, pc, &p, NULL) && p.has_func && dp_die_type(&p.func, type);
 }
 
+/* Functions in assembly follow older rules, as all did before Go 1.17. */
+static bool returns_in_registers(Dwarf_Die *unit)
+{
+	Dwarf_Attribute attr;
+	const char *producer = dwarf_formstring(dwarf_attr(unit, DW_AT_producer, &attr));
+
+	return dwarf_srclang(unit) == DW_LANG_Go && producer && strstr(producer, "regabi");
+}
+
+enum dp_go_result dp_var_go_result(struct dp_module *m, u64 pc, Dwarf_Die *type)
+{
+	struct var_place p;
+	Dwarf_Attribute attr;
+	Dwarf_Die d;
+	bool is_result = false;
+
+	if (!place_at(m, pc, &p, NULL) || !p.has_func || !returns_in_registers(&p.cu))
+		return DP_GO_RESULT_UNKNOWN;
+	for (int r = dwarf_child(&p.func, &d); !r; r = dwarf_siblingof(&d, &d)) {
+		if (dwarf_tag(&d) != DW_TAG_formal_parameter ||
+		    dwarf_formflag(dwarf_attr_integrate(&d, DW_AT_variable_parameter, &attr), &is_result) || !is_result)
+			continue;
+		return dp_die_type(&d, type) ? DP_GO_RESULT : DP_GO_RESULT_UNKNOWN;
+	}
+	return DP_GO_NO_RESULT;
+}
+
+bool dp_var_returns_go_word(struct dp_module *m, u64 pc)
+{
+	Dwarf_Die type, under;
+	Dwarf_Word size;
+
+	if (!dp_module_debug_bytes(m) || dp_var_go_result(m, pc, &type) != DP_GO_RESULT ||
+	    dwarf_peel_type(&type, &under))
+		return false;
+	return dwarf_tag(&under) == DW_TAG_pointer_type ||
+	       (dwarf_tag(&under) == DW_TAG_base_type && !dwarf_aggregate_size(&under, &size) && size == 8 &&
+		dp_die_number(&under, DW_AT_encoding, 0) != DW_ATE_float);
+}
+
 bool dp_var_returns_nothing(struct dp_module *m, u64 pc)
 {
 	struct dp_error err;

@@ -26,6 +26,22 @@ static inline const char *dp_name_of_arg(u32 n)
 	return names[n];
 }
 
+/* Words of what a function of Go 1.17 and later returns; NULL: they are on the stack. */
+static inline const char *dp_name_of_go_result(u32 n)
+{
+	static const char *const names[] = {"rax", "rbx", "rcx", "rdi", "rsi", "r8", "r9", "r10", "r11"};
+
+	return n < DP_ARRAY_SIZE(names) ? names[n] : NULL;
+}
+
+static inline const char *dp_name_of_go_real(u32 n)
+{
+	static const char *const names[] = {"xmm0", "xmm1", "xmm2",  "xmm3",  "xmm4",  "xmm5",  "xmm6", "xmm7",
+					    "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14"};
+
+	return n < DP_ARRAY_SIZE(names) ? names[n] : NULL;
+}
+
 /* Of a system call: its number, and then what it gives; argument n, from 0. */
 #define DP_NAME_CALL "rax"
 

@@ -388,6 +388,11 @@ static int check_convention(const struct dp_event *ev, const struct found *f, st
 		dp_error_hint(err, "use their names (%s lists them), or registers: %%ax, %%bx, %%cx", "dprobes vars");
 		return -EINVAL;
 	}
+	if (ev->has_retval && dp_module_is_go(mod) && !dp_var_returns_go_word(mod, f->link)) {
+		dp_fail(err, E_EVENT_RETVAL, "what %.80s returns is in no general register, or not known", f->sym.name);
+		dp_error_hint(err, "write a body: r %.80s { log($retval); }, or name registers: %%ax", f->sym.name);
+		return -EINVAL;
+	}
 	if (ev->has_retval && dp_var_returns_real(mod, f->link)) {
 		dp_fail(err, E_EVENT_RETVAL, "%.80s returns a floating point number, which is in no general register",
 			f->sym.name);

@@ -100,6 +100,90 @@ static enum result_way way_of_language(struct dpcc *c, Dwarf_Die *type)
 	}
 }
 
+/* ---- Go ---- */
+
+struct go_registers {
+	u32 words, reals;
+	bool full; /* there are none left: the whole is on the stack */
+};
+
+static void put_piece(struct dp_var *v, enum dp_piece_kind kind, u64 at, u64 size, const char *code)
+{
+	struct dp_piece *p = &v->pieces[v->npieces++];
+
+	*p = (struct dp_piece){.kind = kind, .offset = (u32)at, .size = (u32)size};
+	dp_format(p->code, DP_PIECE_CODE, "%s", code);
+}
+
+static void put_go_part(struct dpcc *c, struct dp_var *v, struct go_registers *g, bool is_real, u64 at, u64 size)
+{
+	const char *name = is_real ? dp_name_of_go_real(g->reals) : dp_name_of_go_result(g->words);
+
+	g->full |= !name || v->npieces == DP_VAR_PIECES;
+	if (g->full)
+		return;
+	put_piece(v, is_real ? DP_PIECE_VALUE : DP_PIECE_REGISTER, at, size,
+		  is_real ? dp_cc_format(c, "push r,%s;xchg;ros 1;", name) : name);
+	*(is_real ? &g->reals : &g->words) += 1;
+}
+
+/* Each number, however small, has a register of its own. Arrays have none, but for those of one element. */
+static void go_parts(struct dpcc *c, struct dp_var *v, struct go_registers *g, struct type *t, u64 at)
+{
+	if (t->lazy)
+		dp_cc_debug_complete(c, t);
+	if (t->kind == TY_ARRAY) {
+		g->full |= t->n > 1;
+		if (t->n == 1)
+			go_parts(c, v, g, t->of, at);
+		return;
+	}
+	if (t->kind == TY_STRUCT) {
+		for (const struct member *m = t->members; m; m = m->next)
+			go_parts(c, v, g, m->type, at + m->offset);
+		return;
+	}
+	if (t->is_complex) {
+		put_go_part(c, v, g, true, at, t->size / 2);
+		put_go_part(c, v, g, true, at + t->size / 2, t->size / 2);
+		return;
+	}
+	g->full |= t->size > 8;
+	put_go_part(c, v, g, t->kind == TY_FLOAT, at, t->size);
+}
+
+static struct node *go_result(struct dpcc *c, struct node *n, const struct tok *where)
+{
+	struct go_registers g = {.full = false};
+	enum dp_go_result is = DP_GO_RESULT_UNKNOWN;
+	struct dp_error err = {0};
+	Dwarf_Die die;
+
+	if (dp_module_debug_bytes(c->mod))
+		is = dp_var_go_result(c->mod, dp_cc_called(c), &die);
+	if (is == DP_GO_RESULT_UNKNOWN) {
+		dp_fail(&err, E_EVENT_VAR, "$retval: what this function of Go returns is not known");
+		dp_error_hint(&err, "since Go 1.17, %%ax has the first result if it is an integer or a pointer");
+		dp_cc_refail(c, where, &err);
+	}
+	if (is == DP_GO_NO_RESULT)
+		dp_cc_fail(c, where, E_DPCC_TYPE, "the function returns nothing: there is no $retval");
+	n->type = dp_cc_debug_type(c, &die);
+	if (n->type->lazy)
+		dp_cc_debug_complete(c, n->type);
+	go_parts(c, n->probe, &g, n->type, 0);
+	if (g.full || !n->probe->npieces)
+		dp_cc_fail(c, where, E_DPCC_TYPE, "the function returns %.80s on the stack, where it is not looked for",
+			   dp_cc_type_name(c, n->type));
+	if (!is_compound(n->type) && !n->type->is_complex)
+		n->probe->pieces[0].size = 0;
+	else
+		n->in_target = true;
+	return n;
+}
+
+/* ---- C and C++ ---- */
+
 static struct type *type_of_result(struct dpcc *c, const struct tok *where, Dwarf_Die *die)
 {
 	u64 func = dp_cc_called(c);
@@ -109,26 +193,11 @@ static struct type *type_of_result(struct dpcc *c, const struct tok *where, Dwar
 		t = dp_cc_btf_return_type(c);
 	else if (dp_var_return_type(c->mod, func, die))
 		t = dp_cc_debug_type(c, die);
-	if (!t && c->mod && dp_module_is_go(c->mod)) {
-		struct dp_error err = {0};
-
-		dp_fail(&err, E_EVENT_VAR, "$retval: what Go functions return is not known");
-		dp_error_hint(&err, "since Go 1.17, %%ax has the first result if it is an integer or a pointer");
-		dp_cc_refail(c, where, &err);
-	}
 	if (t == &dp_cc_type_void || (!t && c->mod && dp_var_returns_nothing(c->mod, func)))
 		dp_cc_fail(c, where, E_DPCC_TYPE, "the function returns nothing: there is no $retval");
 	if (t && t->lazy)
 		dp_cc_debug_complete(c, t);
 	return t ? t : &dp_cc_type_long;
-}
-
-static void put_piece(struct dp_var *v, enum dp_piece_kind kind, u64 size, const char *code)
-{
-	struct dp_piece *p = &v->pieces[v->npieces];
-
-	*p = (struct dp_piece){.kind = kind, .offset = 8 * v->npieces++, .size = (u32)size};
-	dp_format(p->code, DP_PIECE_CODE, "%s", code);
 }
 
 /* A value of up to two words. */
@@ -141,9 +210,9 @@ static void put_words(struct dp_var *v, u64 size, const enum word_class *classes
 
 	for (u64 at = 0; at < size; at += 8)
 		if (classes[at / 8] == CLASS_REAL)
-			put_piece(v, DP_PIECE_VALUE, 8, reals[nreals++]);
+			put_piece(v, DP_PIECE_VALUE, at, 8, reals[nreals++]);
 		else
-			put_piece(v, DP_PIECE_REGISTER, 8, words[nwords++]);
+			put_piece(v, DP_PIECE_REGISTER, at, 8, words[nwords++]);
 }
 
 struct node *dp_cc_result(struct dpcc *c, struct node *n, const struct tok *where)
@@ -151,18 +220,21 @@ struct node *dp_cc_result(struct dpcc *c, struct node *n, const struct tok *wher
 	enum word_class classes[2] = {CLASS_NONE};
 	enum result_way way = IN_REGISTERS;
 	Dwarf_Die die;
-	struct type *t = type_of_result(c, where, &die);
+	struct type *t;
 
+	if (c->mod && dp_module_is_go(c->mod))
+		return go_result(c, n, where);
+	t = type_of_result(c, where, &die);
 	n->type = t;
 	if (dp_cc_is_real(t)) {
-		put_piece(n->probe, DP_PIECE_VALUE, 0, "push r," DP_NAME_REAL_RESULT ";xchg;ros 1;");
+		put_piece(n->probe, DP_PIECE_VALUE, 0, 0, "push r," DP_NAME_REAL_RESULT ";xchg;ros 1;");
 		return n;
 	}
 	if (t->kind == TY_FLOAT)
 		dp_cc_fail(c, where, E_DPCC_TYPE, "the function returns %.80s in a register that cannot be read",
 			   dp_cc_type_name(c, t));
 	if (!is_compound(t) && t->size <= 8) {
-		put_piece(n->probe, DP_PIECE_REGISTER, 0, DP_NAME_RESULT);
+		put_piece(n->probe, DP_PIECE_REGISTER, 0, 0, DP_NAME_RESULT);
 		return n;
 	}
 	if (t->size > 16)
@@ -175,7 +247,7 @@ struct node *dp_cc_result(struct dpcc *c, struct node *n, const struct tok *wher
 		dp_cc_fail(c, where, E_DPCC_TYPE, "the function returns %.80s in registers that are not known",
 			   dp_cc_type_name(c, t));
 	if (way == IN_MEMORY)
-		put_piece(n->probe, DP_PIECE_MEMORY, 0, "push r," DP_NAME_RESULT ";");
+		put_piece(n->probe, DP_PIECE_MEMORY, 0, 0, "push r," DP_NAME_RESULT ";");
 	else
 		put_words(n->probe, t->size, classes);
 	n->in_target = true;
