@@ -131,6 +131,101 @@ def decoded():
     assert [(g["call"], g["error"]) for g in got] == [("lseek", "EINVAL"), ("openat", "ENOENT")], got
 
 
+# Of 20 years ago, and not in kernels of this processor.
+GONE = {"afs_syscall", "create_module", "epoll_ctl_old", "epoll_wait_old", "get_kernel_syms", "getpmsg", "nfsservctl",
+        "putpmsg", "query_module", "security", "tuxcall", "vserver"}
+
+
+@test
+def each_call_is_known():
+    """all calls of the kernel's headers, and later ones, have names of their arguments"""
+    calls = json_lines(dprobes("funcs", "--json", "/bin/true", "s [a-z_]*", check=0).stdout)
+    known = {c["call"]: c["arguments"] for c in calls if "number" in c}
+    assert len(known) > 370 and known["fchmodat2"] == ["dfd", "path", "mode", "flags"], sorted(known)
+    assert {name for name, args in known.items() if args is None} <= GONE, known
+    assert all(len(args or ()) == len(set(args or ())) <= 6 for args in known.values())
+
+
+MANY = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/fanotify.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+#define NONE "/nonexistent/a"
+int main(void)
+{
+	sigset_t none;
+	int fd;
+	sigemptyset(&none);
+	mknod(NONE, S_IFIFO | 0640, 0);
+	mknodat(AT_FDCWD, NONE, S_IFREG | 0600, 0);
+	fchmodat(AT_FDCWD, NONE, 0644, 0);
+	fchownat(AT_FDCWD, NONE, 5, -1, AT_SYMLINK_NOFOLLOW);
+	fd = inotify_init1(IN_CLOEXEC);
+	inotify_add_watch(fd, NONE, IN_CREATE | IN_DELETE | IN_ONLYDIR);
+	prctl(PR_SET_NO_NEW_PRIVS, 7, 0, 0, 0);
+	mount("none", NONE, "tmpfs", MS_RDONLY | MS_NOSUID, 0);
+	mount(NULL, NONE, NULL, MS_REMOUNT, 0);
+	umount2(NONE, MNT_DETACH);
+	shmctl(-1, IPC_RMID, 0);
+	waitid(P_PID, 1, 0, WEXITED | WNOHANG);
+	timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
+	signalfd(-1, &none, SFD_CLOEXEC);
+	setxattr(NONE, "user.x", "v", 1, XATTR_CREATE);
+	posix_fadvise(-1, 0, 0, POSIX_FADV_WILLNEED);
+	fallocate(-1, FALLOC_FL_KEEP_SIZE, 0, 1);
+	getpriority(PRIO_PROCESS, 0);
+	mlockall(0);
+	sched_getscheduler(0);
+	msync(main, 1, MS_SYNC);
+	syscall(SYS_getrusage, RUSAGE_SELF, 0);
+	syscall(SYS_statx, AT_FDCWD, NONE, AT_NO_AUTOMOUNT, 2, 0);
+	syscall(SYS_name_to_handle_at, AT_FDCWD, NONE, 0, 0, AT_SYMLINK_FOLLOW);
+	syscall(452, AT_FDCWD, NONE, 0600, AT_SYMLINK_NOFOLLOW);
+	return 0;
+}
+"""
+
+
+@test
+def shown_as_strace_shows():
+    """names of flags, texts and errors of calls of all kinds, beside strace's; a text that is not there is 0"""
+    prog = compiled(DIR, "many", MANY, "-O1", "-w")
+    ours = [a for a in args("s *", command=[prog]) if a["call"] not in ("exit_group", "fchmodat2")]
+    theirs = [(name, result, shown) for name, result, shown in strace(prog) if not name.startswith("syscall_")]
+    theirs = theirs[[t[0] for t in theirs].index("mknodat"):][:len(ours)]
+    begin = [a["call"] for a in ours].index("mknodat")
+    compared = 0
+    for a, (name, result, shown) in zip(ours[begin:], theirs):
+        assert a.pop("call") == name and result_of(a) == result, (a, name, result)
+        values = [v for k, v in a.items() if k not in ("ret", "error")]
+        for value, text in zip(values, re.findall(r'"(?:[^"]*)"|\{[^}]*\}|\[[^]]*\]|[^, ]+', shown)):
+            if re.fullmatch(r'"[^"]*"|[A-Z][A-Z0-9_]+(\|[A-Z][A-Z0-9_]+)*', text) and isinstance(value, str):
+                same = text.strip('"') == value or set(text.split("|")) == set(value.split("|"))
+                assert same, (name, a, shown)
+                compared += 1
+            elif text == "NULL":
+                assert value == 0, (name, a, shown)
+    assert compared > 40, compared
+    late = args("s fchmodat2", command=[prog])
+    assert late == [{"dfd": "AT_FDCWD", "path": "/nonexistent/a", "mode": 384, "flags": "AT_SYMLINK_NOFOLLOW",
+                     "ret": -2, "error": "ENOENT"}] or late[0]["error"] == "ENOSYS", late
+
+
 @test
 def ends():
     """calls that do not come back are shown where they begin; children have calls of their own"""

@@ -33,7 +33,8 @@ static u64 new_field(struct dpcc *c, const struct tok *t, const char *declaratio
 		if (!strcmp(c->fields[i], declaration))
 			return DP_FIELD_MARK | i;
 	if (c->nfields == DP_ARRAY_SIZE(c->fields))
-		dp_cc_fail(c, t, E_DPCC_LIMIT, "a handler can log at most 256 different values");
+		dp_cc_fail(c, t, E_DPCC_LIMIT, "a handler can log at most %zu different values",
+			   DP_ARRAY_SIZE(c->fields));
 	if (strlen(declaration) > 1900) /* lines of programs end */
 		dp_cc_fail(c, t, E_DPCC_LIMIT, "the text is too long");
 	c->fields[c->nfields] = declaration;
@@ -443,10 +444,25 @@ static void gen_log_hex(struct dpcc *c, struct node *n)
 	log_hex(c, n->a);
 }
 
+/* Many calls take no text as well as one: the address 0, which is no fault. */
+static void log_text_or_null(struct dpcc *c, struct node *arg)
+{
+	int null = dp_cc_new_label(c), end = dp_cc_new_label(c);
+	u64 mark = new_field(c, arg->tok, dp_cc_format(c, "%s x64", quoted(c, arg->text)));
+
+	dp_cc_gen_value(c, arg->a);
+	dp_cc_emit(c, "jz L%d;ros 1", null);
+	log_value(c, arg);
+	dp_cc_emit(c, "jmp L%d", end);
+	dp_cc_put_label(c, null);
+	dp_cc_emit(c, "push d,0x%llx;push d,2;log", (unsigned long long)mark);
+	dp_cc_put_label(c, end);
+}
+
 static void gen_log_args(struct dpcc *c, struct node *n)
 {
 	for (struct node *arg = n->a; arg; arg = arg->next)
-		(arg->op ? log_hex : log_value)(c, arg);
+		(arg->op ? log_hex : c->target.is_call && is_text(arg->a->type) ? log_text_or_null : log_value)(c, arg);
 }
 
 /* A record of an event without fields. */

@@ -294,7 +294,7 @@ struct dpcc {
 		struct thread_use *next;
 		const struct var *var;
 	} * thread_uses;
-	const char *fields[256]; /* of the probe in the making */
+	const char *fields[1024]; /* of the probe in the making */
 	u32 nfields, ntypes;
 	struct aggregate { /* over all passes: the same name is the same words */
 		struct aggregate *next;

@@ -136,6 +136,8 @@ static void put_meant(const struct line *l, struct out_text *o)
 
 static void put_one(struct out_text *o, const struct dp_syscall_arg *arg, u32 i)
 {
+	if (arg->kind == 's') /* many calls take no text as well as one */
+		dp_cc_out_put(o, 0, "if (!$arg%u) log_hex(\"%s\", 0ul); else ", i + 1, arg->name);
 	dp_cc_out_put(o, 0, "%s(\"%s\", ", is_hex(arg->kind) ? "log_hex" : "log_as", arg->name);
 	put_value(o, 0, arg, i);
 	dp_cc_out_put(o, 0, "); ");

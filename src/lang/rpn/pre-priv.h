@@ -7,7 +7,7 @@
 
 #define DEPTH_MAX 32 /* files, conditions */
 #define PARAMS_MAX 16
-#define LINE_MAX_BYTES (64 * 1024) /* of one line after expansion */
+#define LINE_MAX_BYTES (256 * 1024) /* of one line after expansion */
 #define FILE_MAX_BYTES (4 << 20)
 #define LINES_MAX 200000
 #define EXPANSIONS_MAX 100000

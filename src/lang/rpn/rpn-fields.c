@@ -13,6 +13,7 @@
  * `ends`, the first record ends the trace.
  * A layout refers to earlier ones only, so that none contains itself.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -326,4 +327,59 @@ void dp_rf_free(struct dp_rf *rf)
 	free(rf->layouts);
 	free(rf->fields);
 	free(rf);
+}
+
+/* ---- layouts that nothing refers to ---- */
+
+#define REFERRED_MAX 4096
+
+static void note_references(const char *line, bool *referred)
+{
+	bool quoted = false;
+
+	for (const char *p = line; *p && *p != '\n'; p++) {
+		unsigned long n = REFERRED_MAX;
+
+		if (quoted && *p == '\\' && p[1])
+			p++;
+		else if (*p == '"')
+			quoted = !quoted;
+		else if (!quoted && *p == 'T')
+			n = strtoul(p + 1, NULL, 10);
+		if (n < REFERRED_MAX)
+			referred[n] = true;
+	}
+}
+
+/* From the last line on: a layout is referred to by what stands behind it. */
+static void find_references(const char *lines, const char *end, bool *referred)
+{
+	unsigned int n;
+
+	for (const char *line; end > lines; end = line) {
+		for (line = end - 1; line > lines && line[-1] != '\n'; line--)
+			;
+		if (sscanf(line, "layout = T%u", &n) != 1)
+			note_references(line, referred);
+		else if (n >= REFERRED_MAX || referred[n])
+			note_references(line + strcspn(line, "{\n"), referred);
+	}
+}
+
+void dp_rf_drop_unused(char *lines)
+{
+	bool referred[REFERRED_MAX] = {false};
+	char *to = lines;
+	unsigned int n;
+
+	find_references(lines, lines + strlen(lines), referred);
+	for (const char *line = lines, *next; *line; line = next) {
+		next = line + strcspn(line, "\n");
+		next += *next == '\n';
+		if (sscanf(line, "layout = T%u", &n) == 1 && n < REFERRED_MAX && !referred[n])
+			continue;
+		memmove(to, line, (size_t)(next - line));
+		to += next - line;
+	}
+	*to = '\0';
 }

@@ -12,4 +12,7 @@
 struct dp_rf *dp_rf_parse(const char *lines, const char **bad);
 void dp_rf_free(struct dp_rf *rf);
 
+/* Take out the layouts to which no field of these lines leads. */
+void dp_rf_drop_unused(char *lines);
+
 #endif

@@ -553,6 +553,8 @@ static int describe(struct parser *p, struct dp_rpn_probe *probe)
 
 	if (!probe->described)
 		return 0;
+	if (p->u->nprobes + p->u->nbodies > 1) /* the first has them all, so that mistakes are found */
+		dp_rf_drop_unused(probe->described);
 	probe->rf = dp_rf_parse(probe->described, &bad);
 	return probe->rf ? 0
 			 : dp_rpn_fail(p->err, p->line, E_RPN_VALUE, "'%.*s'",
