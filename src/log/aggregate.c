@@ -147,6 +147,9 @@ void dp_agg_part(const struct dp_agg_table *t, u32 i, const u64 *key, char *buf,
 	case DP_KEY_HEX:
 		snprintf(buf, size, "0x%llx", (unsigned long long)*key);
 		break;
+	case DP_KEY_OCTAL:
+		snprintf(buf, size, "%#llo", (unsigned long long)*key);
+		break;
 	case DP_KEY_SIGNED:
 		snprintf(buf, size, "%lld", (long long)*key);
 		break;

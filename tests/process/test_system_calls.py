@@ -482,6 +482,18 @@ def modes():
         text = dprobes("trace", "-q", *lines, "--", path, os.path.join(DIR, f"made{i}"), check=0).stdout
         assert re.findall(r"(?:mode|mask|m)=(\S+)", text)[-4:] == ["022", "0", "04751", "0640"], (lines, text)
     assert args("s chmod", command=[path, os.path.join(DIR, "made")])[0]["mode"] == 0o4751
+    own = compiled(DIR, "modes_own", "#include <sys/types.h>\n__attribute__((noinline)) int set(mode_t mode)\n"
+                   "{ asm volatile(\"nop; nop; nop; nop; nop\"); return mode * 3; }\n"
+                   "int main() { return set(0640) + set(0755) == 0; }", "-g", "-O1")
+    for line, command in (("s chmod count by $mode", (path, os.path.join(DIR, "again"))),
+                          ("p set count by $mode", (own,)), ("p set { log($mode); count(c, $mode); }", (own,))):
+        want = 0o4751 if command[0] == path else 0o755
+        text = dprobes("trace", "-q", line, "--", *command, check=0).stdout
+        assert re.search(r"^ +0%o +1 " % want, text, re.M) and not re.search(r"\b%d\b" % want, text), text
+        for form, shown in (("json", '"key":[%d]' % want), ("csv", '"%d",value,1' % want)):
+            text = dprobes("trace", "-q", "--format", form, line, "--", *command, check=0).stdout
+            assert shown in text, text
+    assert "mode=0640" in dprobes("trace", "-q", "p set $mode", "--", own, check=0).stdout
 
 
 @test

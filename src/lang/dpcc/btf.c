@@ -144,6 +144,7 @@ static struct type *convert(struct dpcc *c, u32 id, u32 depth)
 		*new = (struct type){.kind = TY_FLOAT, .size = t->size, .align = t->size, .complete = true};
 		return new;
 	case BTF_KIND_TYPEDEF:
+		return dp_cc_type_named(c, convert(c, t->type, depth + 1), name_at(c, t->name_off));
 	case BTF_KIND_CONST:
 	case BTF_KIND_VOLATILE:
 	case BTF_KIND_RESTRICT:

@@ -146,7 +146,9 @@ static struct type *convert(struct dpcc *c, Dwarf_Die *die, u32 depth)
 	}
 	case DW_TAG_unspecified_type:
 		return &dp_cc_type_void;
-	default: /* typedef and qualifiers */
+	case DW_TAG_typedef:
+		return dp_cc_type_named(c, type_at(c, die, depth), dwarf_diename(die));
+	default: /* qualifiers */
 		return type_at(c, die, depth);
 	}
 }

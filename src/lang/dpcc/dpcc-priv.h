@@ -360,6 +360,7 @@ extern struct type dp_cc_type_void, dp_cc_type_bool, dp_cc_type_char, dp_cc_type
     dp_cc_type_short, dp_cc_type_ushort, dp_cc_type_int, dp_cc_type_uint, dp_cc_type_long, dp_cc_type_ulong,
     dp_cc_type_float, dp_cc_type_double, dp_cc_type_code /* void (*)() */;
 struct type *dp_cc_type_ptr(struct dpcc *c, struct type *of);
+struct type *dp_cc_type_named(struct dpcc *c, struct type *of, const char *name); /* by a typedef */
 struct type *dp_cc_type_array(struct dpcc *c, struct type *of, u64 n);
 bool dp_cc_type_is_scalar(const struct type *t);
 bool dp_cc_type_same(const struct type *a, const struct type *b);

@@ -74,7 +74,7 @@ static u32 part_of(struct dpcc *c, const struct node *arg)
 		return DP_KEY_HEX;
 	if (t->kind != TY_INT || t->size > 8)
 		dp_cc_fail(c, arg->tok, E_DPCC_TYPE, "a key must be a number, a pointer or a text");
-	return t->enums ? DP_KEY_NAMES : t->is_unsigned ? DP_KEY_UNSIGNED : DP_KEY_SIGNED;
+	return t->enums ? DP_KEY_NAMES : t->is_octal ? DP_KEY_OCTAL : t->is_unsigned ? DP_KEY_UNSIGNED : DP_KEY_SIGNED;
 }
 
 /*

@@ -28,6 +28,23 @@ static struct type ty_function = {.kind = TY_FUNC, .size = 1, .align = 1, .compl
 struct type dp_cc_type_code = {
     .kind = TY_PTR, .size = 8, .align = 8, .of = &ty_function, .complete = true, .is_unsigned = true};
 
+/* Modes of files are shown in octal, wherever they come from. */
+struct type *dp_cc_type_named(struct dpcc *c, struct type *of, const char *name)
+{
+	static const char *const modes[] = {"mode_t", "__mode_t", "umode_t", "__kernel_mode_t"};
+	struct type *t;
+
+	for (u32 i = 0; name && of->kind == TY_INT && i < DP_ARRAY_SIZE(modes); i++) {
+		if (strcmp(name, modes[i]))
+			continue;
+		t = dp_cc_alloc(c, sizeof(*t));
+		*t = *of;
+		t->is_octal = true;
+		return t;
+	}
+	return of;
+}
+
 struct type *dp_cc_type_ptr(struct dpcc *c, struct type *of)
 {
 	struct type *t = dp_cc_alloc(c, sizeof(*t));

@@ -40,7 +40,8 @@ const char *dp_rpn_unit_name(u32 unit)
 
 const char *dp_rpn_key_kind(u32 part)
 {
-	static const char *const parts[] = {"signed", "unsigned", "hex", "text", "code", "stack", "names", "process"};
+	static const char *const parts[] = {"signed", "unsigned", "hex",     "text", "code",
+					    "stack",  "names",    "process", "octal"};
 
 	return part < DP_ARRAY_SIZE(parts) ? parts[part] : NULL;
 }

@@ -553,7 +553,7 @@ static int describe(struct parser *p, struct dp_rpn_probe *probe)
 
 	if (!probe->described)
 		return 0;
-	if (p->u->nprobes + p->u->nbodies > 1) /* the first has them all, so that mistakes are found */
+	if (p->u->nprobes && probe != p->u->probes) /* which has them all: mistakes are found, and tables find theirs */
 		dp_rf_drop_unused(probe->described);
 	probe->rf = dp_rf_parse(probe->described, &bad);
 	return probe->rf ? 0

@@ -93,6 +93,7 @@ enum dp_rpn_key {
 	DP_KEY_STACK,   /* a call chain as `push frames` leaves it: its words are those of the stack, the hit last */
 	DP_KEY_NAMES,   /* a number whose names a layout has */
 	DP_KEY_PROCESS, /* the id of the process: tables of several processes are shown as one */
+	DP_KEY_OCTAL,
 };
 #define DP_RPN_KEYS_MAX 4   /* parts of one key */
 #define DP_KEY_TEXT_WORDS 8 /* of a text in a key */

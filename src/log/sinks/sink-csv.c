@@ -352,6 +352,8 @@ static void agg_row(struct dp_line *l, const struct dp_agg_table *t, const struc
 			if (k) {
 				dp_line_char(l, ' ');
 				dp_agg_frame_name(t, key, k, text, sizeof(text));
+			} else if (t->a->parts[i] == DP_KEY_OCTAL) { /* a number, as in records */
+				snprintf(text, sizeof(text), "%llu", (unsigned long long)*key);
 			} else {
 				dp_agg_part(t, i, key, text, sizeof(text));
 			}

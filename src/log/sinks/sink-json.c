@@ -247,6 +247,10 @@ static void agg_key(struct dp_json *j, const struct dp_agg_table *t, const u64 *
 			agg_frames(j, t, key);
 			continue;
 		}
+		if (t->a->parts[i] == DP_KEY_OCTAL) { /* a number, as in records */
+			dp_json_unsigned(j, *key);
+			continue;
+		}
 		dp_agg_part(t, i, key, text, sizeof(text));
 		if (t->a->parts[i] == DP_KEY_SIGNED || t->a->parts[i] == DP_KEY_UNSIGNED ||
 		    t->a->parts[i] == DP_KEY_PROCESS)
