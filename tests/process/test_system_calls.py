@@ -490,9 +490,13 @@ def modes():
         want = 0o4751 if command[0] == path else 0o755
         text = dprobes("trace", "-q", line, "--", *command, check=0).stdout
         assert re.search(r"^ +0%o +1 " % want, text, re.M) and not re.search(r"\b%d\b" % want, text), text
+        if command[0] == path:
+            os.rmdir(command[1])
         for form, shown in (("json", '"key":[%d]' % want), ("csv", '"%d",value,1' % want)):
             text = dprobes("trace", "-q", "--format", form, line, "--", *command, check=0).stdout
             assert shown in text, text
+            if command[0] == path:
+                os.rmdir(command[1])
     assert "mode=0640" in dprobes("trace", "-q", "p set $mode", "--", own, check=0).stdout
 
 
