@@ -12,35 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmd/cmd-trace.h"
-#include "cmd/probes.h"
-#include "cmd/summary.h"
-#include "cmd/trace-lines.h"
-#include "host/process/process.h"
+#include "base/now.h"
+#include "cmd/trace-program.h"
 #include "log/aggregate.h"
 #include "log/log-rpn.h"
-#include "run/run-rows.h"
-
-struct program {
-	struct probes_args args;
-	pid_t only;          /* whose hits in the kernel count, of lines; where there are not several */
-	struct dp_pids pids; /* several processes, or one that others may join: args.pid is 0 */
-	struct trace t;      /* what it has in common with a trace of events: options and the output */
-	double interval;
-	struct dp_run *run;
-	pid_t child;
-	int ended;                       /* of the child, as waitpid() tells; -1: it runs, or is none */
-	int go, result;                  /* pipes to and from it */
-	struct dp_cmd_cleaner cleaner;   /* cleans up after us */
-	const struct event_lines *lines; /* in the place of a file; NULL */
-	struct line_target target;       /* of the lines */
-	struct line_programs programs;
-	u64 begin;                      /* when the probes were in place */
-	struct dp_formatter *formatter; /* of a format that is whole, or of a recording; NULL */
-	struct dp_event_info *events;   /* what it knows of the lines */
-	u32 nevents;
-	struct dp_recording_env facts; /* for it */
-};
+#include "run/run.h"
 
 /* ---- the command line ---- */
 
@@ -220,110 +196,6 @@ static ssize_t write_records(void *arg, const void *text, size_t n)
 	return -1;
 }
 
-/* ---- formats that are made at the end ---- */
-
-static void put_rows(void *arg, struct dp_line *to)
-{
-	const struct program *p = arg;
-
-	dp_run_put_rows(p->run, to);
-}
-
-static void put_source(void *arg, u32 source, struct dp_line *to)
-{
-	const struct program *p = arg;
-
-	dp_run_put_process(p->run, source, to);
-}
-
-static u64 lasted_ns(void *arg)
-{
-	const struct program *p = arg;
-
-	return p->begin ? dp_now_ns() - p->begin : 0;
-}
-
-/* Those of all lines that are compiled by now, so that the format knows which belong together. False: no memory. */
-static bool list_events(struct program *p)
-{
-	u32 n = 0;
-
-	for (u32 i = 0; i < p->programs.n; i++)
-		n += p->programs.v[i].compiled ? p->programs.v[i].unit.nprobes : 0;
-	p->events = calloc(n + 1, sizeof(*p->events));
-	for (u32 i = 0; p->events && i < p->programs.n; i++)
-		if (p->programs.v[i].compiled)
-			p->nevents += dp_rpn_events(&p->programs.v[i].unit, p->events + p->nevents);
-	return p->events;
-}
-
-static bool make_formatter(struct program *p)
-{
-	struct dp_format_env env = {.recording = &p->facts};
-
-	if (!list_events(p))
-		return false;
-	env.described = p->events;
-	env.ndescribed = p->nevents;
-	p->facts = (struct dp_recording_env){p, put_source, put_rows, lasted_ns, .of_programs = true};
-	if (dp_formatter_new(&p->formatter, p->t.format, p->t.run.out.f, &env))
-		return false;
-	dp_formatter_head(p->formatter);
-	dp_run_give_to(p->run, p->formatter);
-	return true;
-}
-
-static void give_words(void *formatter, const struct dp_rpn_unit *u, volatile u64 *words,
-		       const struct dp_agg_view *view)
-{
-	dp_formatter_aggregates(formatter, u, words, view);
-}
-
-/* Of a recording in several files, or of what a flight recorder has kept. */
-static void give_tables(void *arg)
-{
-	const struct program *p = arg;
-
-	dp_run_each_words(p->run, give_words, p->formatter);
-}
-
-static int begin_formatter(struct program *p)
-{
-	struct dp_chunks *chunks = p->t.run.chunks;
-	const struct dp_journal *journal = NULL;
-	struct dp_error err = {0};
-
-	if (p->t.format == DP_FORMAT_RECORDING)
-		journal = dp_run_record(p->run, &p->t.run.out, chunks);
-	if (chunks && dp_chunks_begin(chunks, &p->t.run.out, journal, &err)) {
-		dp_ui_error(&err, NULL);
-		return CMD_FAILED;
-	}
-	if (!make_formatter(p))
-		return dp_ui_fail(E_RPN_MEMORY, NULL, "format %s", dp_format_name(p->t.format));
-	if (!chunks)
-		return CMD_OK;
-	chunks->ending = give_tables;
-	chunks->ending_arg = p;
-	if (chunks->on_event)
-		dp_run_ask_at_end(p->run, chunks->asked);
-	return CMD_OK;
-}
-
-/* Behind the last record. */
-static int write_whole(struct program *p)
-{
-	const char *trouble = p->formatter ? dp_formatter_finish(p->formatter) : NULL;
-	struct dp_error err = {0};
-
-	if (trouble)
-		return dp_ui_fail(E_OUT_WHOLE, NULL, "%s: %s", p->t.run.out.name, trouble);
-	if (!p->t.run.chunks || !dp_chunks_end(p->t.run.chunks, &p->t.run.out, &err))
-		return CMD_OK;
-	dp_ui_error(&err, NULL);
-	return CMD_FAILED;
-}
-
 /* Before the aggregates, which go to standard output, too. */
 static void write_head(struct program *p)
 {
@@ -467,7 +339,7 @@ static void show_aggregates(struct program *p)
 	if (p->t.watch)
 		return;
 	if (p->formatter) {
-		give_tables(p);
+		dp_cmd_program_give_tables(p);
 		return;
 	}
 	if (p->interval && p->t.format == DP_FORMAT_TEXT)
@@ -573,24 +445,6 @@ static void look_for_modules(struct program *p)
 	dp_pids_free(&pids);
 }
 
-/* Of a format that need not wait for the end. */
-static int write_some(struct program *p)
-{
-	struct dp_error err = {0};
-
-	dp_formatter_commit(p->formatter);
-	fflush(p->t.run.out.f); /* a failure is told at the end */
-	dp_run_recorded(p->run);
-	if (!p->t.run.chunks)
-		return CMD_OK;
-	if (!dp_chunks_turn(p->t.run.chunks, &p->t.run.out, p->formatter, &err)) {
-		dp_run_recorded(p->run);
-		return CMD_OK;
-	}
-	dp_ui_error(&err, NULL);
-	return CMD_FAILED;
-}
-
 static int follow(struct program *p)
 {
 	u64 begin = dp_now_ns(), shown = begin;
@@ -610,7 +464,7 @@ static int follow(struct program *p)
 			break;
 		if (dp_run_turn(p->run, p->t.on_wake ? p->t.wake_fd : -1) && !p->t.on_wake(p->t.wake_arg, p->run))
 			break;
-		if (p->formatter && write_some(p))
+		if (p->formatter && dp_cmd_program_write_some(p))
 			return CMD_FAILED;
 		if (p->lines)
 			look_for_modules(p);
@@ -620,134 +474,6 @@ static int follow(struct program *p)
 	if (p->t.watch)
 		p->t.watch->leave(p->t.watch->arg);
 	return CMD_OK;
-}
-
-static void tell_let_go(struct program *p)
-{
-	unsigned long long n = dp_run_let_go(p->run);
-
-	if (n)
-		dp_ui_note(
-		    "%llu process%s began, or loaded a file, without waiting for the probes: some hits are missing", n,
-		    n == 1 ? "" : "es");
-}
-
-/* Whoever refused the probes of a module is told. False: a command's own program was refused. */
-static bool tell_refused(const struct program *p)
-{
-	const char *module = NULL;
-	struct dp_error why;
-	bool good = true;
-	pid_t last;
-	u32 n;
-
-	while (p->lines && !p->target.all && (n = dp_run_refused(p->run, &module, &last, &why))) {
-		if (p->child > 0)
-			dp_ui_error(&why, NULL);
-		else
-			dp_ui_note("process %d refused the probes of %s: %s: %s", (int)last, dp_ui_clean(module),
-				   dp_error_info(why.code)->name, dp_ui_clean(why.detail));
-		dp_ui_note("%u process%s refused the probes of %s: nothing of it was counted there", n,
-			   n == 1 ? " has" : "es have", dp_ui_clean(module));
-		good &= p->child <= 0;
-	}
-	return good;
-}
-
-static void tell_waiting(struct program *p, bool ended)
-{
-	for (u32 i = 0; i < p->programs.n; i++)
-		p->programs.v[i].was_in = dp_run_was_in(p->run, p->programs.v[i].module);
-	if (p->t.quiet || !p->lines)
-		return;
-	dp_cmd_lines_tell_waiting(p->lines, &p->programs, ended);
-	for (u32 i = 0; i < p->programs.n && !ended; i++)
-		if (p->programs.v[i].waits && dp_run_why_not_held(p->run)) {
-			dp_ui_note(
-			    "a process cannot be held while it loads a library (%s): the first calls may be missing",
-			    dp_run_why_not_held(p->run));
-			return;
-		}
-}
-
-static void tell_budget(struct program *p, struct dp_trace_row *rows, u32 n)
-{
-	struct dp_govern_cost cost;
-
-	dp_run_govern_cost(p->run, &cost);
-	dp_summary_budget_rows(stderr, p->t.run.budget, &cost, rows, n, p->t.quiet);
-	if (p->t.format == DP_FORMAT_JSON)
-		dp_summary_budget_json_rows(p->t.run.out.f, p->t.run.budget, rows, n);
-}
-
-/* Both kinds of hits have stamps of one counter: what they have in common is how well its time is known. */
-static void tell_clock(const struct program *p)
-{
-	bool in_kernel = false, in_process = false;
-	unsigned long long ns = dp_run_error_ns(p->run);
-
-	for (u32 i = 0; i < p->programs.n; i++) {
-		const struct line_program *v = &p->programs.v[i];
-
-		*(v->uprobes || strcmp(v->modtype, "user") != 0 ? &in_kernel : &in_process) = true;
-	}
-	if (in_kernel && in_process && ns)
-		dp_ui_note(
-		    "records of processes and of the kernel have times of one clock, within %llu ns of CLOCK_MONOTONIC",
-		    ns);
-}
-
-/* The summary is what it is for events; that calls were left out is told in quiet mode, too. */
-static void tell_end(struct program *p)
-{
-	struct dp_trace_row total, *rows;
-	unsigned long long lost, hits;
-	u32 n;
-
-	dp_run_stop(p->run);
-	if (p->t.watch)
-		p->t.watch->last(p->t.watch->arg);
-	lost = dp_run_losses(p->run);
-	hits = dp_run_thread_losses(p->run);
-	if (dp_run_is_full(p->run) && !p->t.quiet)
-		dp_ui_note("%llu events shown; later ones were only counted", (unsigned long long)dp_run_shown(p->run));
-	rows = p->t.no_summary ? NULL : dp_run_rows(p->run, &n, &total);
-	if (!p->t.quiet && p->lines) {
-		if (p->ended > 0)
-			dp_ui_tell_ended(p->t.command[0], p->ended);
-		tell_clock(p);
-		if (rows)
-			dp_summary_rows(stderr, rows, n, &total, (double)(dp_now_ns() - p->begin) / 1e9);
-	}
-	if (rows && p->t.run.budget)
-		tell_budget(p, rows, n);
-	dp_free(rows);
-	tell_waiting(p, true);
-	if (dp_run_body_exceptions(p->run))
-		dp_ui_note("bodies of begin, end or timers ended early %llu times: they have no memory of the program, "
-			   "and what they compute has limits",
-			   (unsigned long long)dp_run_body_exceptions(p->run));
-	if (hits)
-		dp_ui_note("%llu hit%s of threads for which there was no room (begin { THREADS(N); }) %s left out",
-			   hits, hits == 1 ? "" : "s", hits == 1 ? "is" : "are");
-	if (lost)
-		dp_ui_note("%llu call%s began while there was no room to keep what is known of %s, and %s left out",
-			   lost, lost == 1 ? "" : "s", lost == 1 ? "it" : "them", lost == 1 ? "is" : "are");
-}
-
-/* Lines for whoever maps a file, now and later: that nobody did is a mistake in the file's name, perhaps. */
-static int check_found(const struct program *p)
-{
-	bool found = !p->lines || p->t.on_wake || p->t.watch || !is_of_file(&p->t.select);
-	struct dp_error err;
-
-	for (u32 i = 0; i < p->programs.n && !found; i++)
-		found = dp_run_was_in(p->run, p->programs.v[i].module);
-	if (found)
-		return CMD_OK;
-	dp_fail(&err, E_SELECT_NONE, "no process that maps %.150s has started", p->t.select.file);
-	dp_ui_error(&err, NULL);
-	return CMD_FAILED;
 }
 
 static int run(struct program *p)
@@ -768,7 +494,7 @@ static int run(struct program *p)
 	p->run = dp_run_new(write_records, p);
 	if (!p->run)
 		return dp_ui_fail(E_RPN_MEMORY, NULL, "trace");
-	status = dp_format_takes_programs(p->t.format) ? begin_formatter(p) : CMD_OK;
+	status = dp_format_takes_programs(p->t.format) ? dp_cmd_program_begin_formatter(p) : CMD_OK;
 	if (status)
 		return status;
 	dp_run_limit(p->run, p->t.run.max_events);
@@ -791,7 +517,7 @@ static int run(struct program *p)
 	p->begin = dp_now_ns();
 	fflush(p->t.run.out.f); /* the head; a failure is told at the end */
 	dp_run_recorded(p->run);
-	tell_waiting(p, false);
+	dp_cmd_program_tell_waiting(p, false);
 	if (p->t.on_wake)
 		p->t.on_ready(p->t.wake_arg);
 	if (p->t.command)
@@ -801,15 +527,15 @@ static int run(struct program *p)
 		status = follow(p);
 	}
 	dp_run_catch(p->run); /* there may be more to tell */
-	tell_let_go(p);
-	if (!tell_refused(p) && !status)
+	dp_cmd_program_tell_let_go(p);
+	if (!dp_cmd_program_tell_refused(p) && !status)
 		status = CMD_FAILED;
 	dp_run_finish(p->run);
 	if (!p->t.on_wake)
 		show_aggregates(p);
-	tell_end(p);
-	status = status ? status : check_found(p);
-	return status ? status : write_whole(p);
+	dp_cmd_program_tell_end(p);
+	status = status ? status : dp_cmd_program_check_found(p);
+	return status ? status : dp_cmd_program_write_whole(p);
 }
 
 static int finish(struct program *p, int status)
