@@ -95,18 +95,29 @@ static void set_up(struct trace *t)
 		sigaction(SIGUSR1, &sa, NULL);
 }
 
+int dp_cmd_record_begin(struct trace *t)
+{
+	int status = check(t);
+
+	if (status != CMD_OK)
+		return status;
+	set_up(t);
+	dp_recover_chunks(on_saved, NULL);
+	return CMD_OK;
+}
+
 int dp_cmd_record(int argc, char **argv)
 {
 	struct trace t = {.status = CMD_OK, .format = DP_FORMAT_RECORDING};
 	bool done = false;
 
+	if (dp_cmd_traces_program(argc, argv))
+		return dp_cmd_record_program(argc, argv);
 	t.status = dp_cmd_trace_parse(&t, VERB_RECORD, argc, argv, &done);
 	if (!t.status && !done)
-		t.status = check(&t);
+		t.status = dp_cmd_record_begin(&t);
 	if (t.status != CMD_OK || done)
 		return dp_cmd_trace_drop(&t);
-	set_up(&t);
-	dp_recover_chunks(on_saved, NULL);
 	dp_cmd_trace_parsed(&t);
 	dp_chunks_free(&t.chunks);
 	return t.status;

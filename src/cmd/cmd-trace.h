@@ -88,6 +88,8 @@ int dp_cmd_keep_if(struct trace *t);
 
 /* Those of a recording in chunks. Returns 0, or CMD_USAGE (told already). */
 int dp_cmd_record_option(struct trace *t, int id, const char *value);
+/* A command line of record that was parsed: CMD_OK to go on, when it is to be seen what can be recorded. */
+int dp_cmd_record_begin(struct trace *t);
 
 /* What a budget does, while it runs. */
 void dp_cmd_budget_note(void *arg, const char *text);

@@ -26,6 +26,7 @@ int dp_cmd_trace(int argc, char **argv);
 /* Whether its -f names a probe program, not a list of events; then: that. */
 bool dp_cmd_traces_program(int argc, char **argv);
 int dp_cmd_trace_program(int argc, char **argv);
+int dp_cmd_record_program(int argc, char **argv);
 int dp_cmd_watch(int argc, char **argv);
 int dp_cmd_graph(int argc, char **argv);
 int dp_cmd_top(int argc, char **argv);

@@ -78,14 +78,21 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 		     .frequent = true,
 		     .purpose = "record events into a file, to be shown later or elsewhere",
 		     .synopsis = "-o FILE -p WHO [OPTIONS] EVENT...\n-o FILE [OPTIONS] EVENT... -- COMMAND [ARGS]\n"
-				 "-o FILE [OPTIONS] KERNEL-EVENT...",
+				 "-o FILE [OPTIONS] KERNEL-EVENT...\n-o FILE -f FILE.dpc [OPTIONS]",
 		     .about = "Record events into a file, with all that `dprobes report` needs to show them later, "
 			      "on any machine. Ctrl-C ends it; the probes are always removed.",
-		     .notes = "Events are those of `dprobes trace`.",
+		     .notes = "Events and probe programs are those of `dprobes trace`.",
 		     .examples = "dprobes record -o run.dpt -p 1234 'p libc:malloc bytes=%di' 'r libc:malloc'\n"
 				 "dprobes record -o box.dpt --last 64M -p 1234 'p handle*'\n"
-				 "dprobes report run.dpt\n"
 				 "dprobes report --format perfetto -o run.perfetto run.dpt"},
+    [VERB_RECORD_PROGRAM] =
+	{.name = "record",
+	 .synopsis = "-o FILE -f PROGRAM [OPTIONS]\n-o FILE -f PROGRAM [OPTIONS] -- COMMAND [ARGS]\n"
+		     "-o FILE -e TEXT [OPTIONS] [-- COMMAND [ARGS]]",
+	 .about = "Record what a probe program logs and counts, in all processes that map its module, in one, or in "
+		  "one that is started. Ctrl-C ends it; the probes are always removed.",
+	 .examples = "dprobes record -o run.dpt -f latency.dpc -p 1234 --duration 60\n"
+		     "dprobes record -o run.dpt -f malloc.dpc -D MIN=4096 -- python3 script.py"},
     [VERB_REPORT] = {.name = "report",
 		     .frequent = true,
 		     .purpose = "show a recording, in any format",
@@ -308,9 +315,11 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 };
 
 #define V(verb) (1u << VERB_##verb)
-#define TRACES (V(TRACE) | V(RUN) | V(TRACE_PROGRAM) | V(WATCH) | V(GRAPH) | V(RECORD)) /* while the command runs */
+#define PROGRAMS (V(TRACE_PROGRAM) | V(RECORD_PROGRAM))
+#define RECORDS (V(RECORD) | V(RECORD_PROGRAM))
 #define EVENTS (V(TRACE) | V(RECORD) | V(RUN))
-#define SELECTS (EVENTS | V(TRACE_PROGRAM) | V(TOP) | V(SERVE))
+#define TRACES (EVENTS | PROGRAMS | V(WATCH) | V(GRAPH)) /* while the command runs */
+#define SELECTS (EVENTS | PROGRAMS | V(TOP) | V(SERVE))
 #define LOADS (V(INSERT) | V(APPLY))
 #define SOURCE (V(INSERT) | V(BUILD))
 #define MODULES (V(REMOVE) | V(QUERY) | V(VARS))
@@ -355,13 +364,13 @@ static const struct cmd_option options[] = {
 
     {V(TRACE) | V(RECORD) | V(SERVE), OPT_EVENT, 'e', "event", "EVENT", KIND_TEXT, "an event, like the arguments, or C",
      true},
-    {V(TRACE_PROGRAM), OPT_EVENT, 'e', "event", "TEXT", KIND_TEXT, "handlers in C, instead of a file", true},
+    {PROGRAMS, OPT_EVENT, 'e', "event", "TEXT", KIND_TEXT, "handlers in C, instead of a file", true},
     {V(SERVE), OPT_FILE, 'f', "file", "FILE", KIND_FILE, "events from FILE (-: standard input)", true},
     {V(TRACE) | V(RECORD), OPT_FILE, 'f', "file", "FILE", KIND_FILE,
      "events from FILE (-: standard input), or a program"},
-    {V(TRACE_PROGRAM), OPT_FILE, 'f', "file", "FILE", KIND_FILE, "the program: .dpc, .rpn or .ppdf"},
-    {SOURCE | V(REMOVE) | V(TRACE) | V(RECORD) | V(TRACE_PROGRAM) | V(SERVE), OPT_DEFINE, 'D', "define", "KEY=VALUE",
-     KIND_TEXT, "define a macro of the preprocessor", true},
+    {PROGRAMS, OPT_FILE, 'f', "file", "FILE", KIND_FILE, "the program: .dpc, .rpn or .ppdf"},
+    {SOURCE | V(REMOVE) | V(TRACE) | V(RECORD) | PROGRAMS | V(SERVE), OPT_DEFINE, 'D', "define", "KEY=VALUE", KIND_TEXT,
+     "define a macro of the preprocessor", true},
     {SOURCE, OPT_SYM, 's', "sym", "FILE", KIND_FILE, "take symbols from FILE instead of the module", true},
     {LOADS, OPT_GROUP, 'u', "group", "LIST", KIND_TEXT, "only probes of these groups, such as 1,3-5", true},
     {LOADS, OPT_TYPE, 't', "type", "LIST", KIND_TEXT, "only probes of these types", true},
@@ -374,7 +383,8 @@ static const struct cmd_option options[] = {
      "also to KLOG (the system log), JOURNALD, CONSOLE, COM1, COM2", true},
     {LOADS, OPT_UNFORMATTED, 'f', "unformatted-output", NULL, 0, "log the data as bare hex", true},
 
-    {TRACES | V(REPORT), OPT_OUTPUT, 'o', "output", "FILE", KIND_FILE, "write what is shown to FILE"},
+    {(TRACES & ~RECORDS) | V(REPORT), OPT_OUTPUT, 'o', "output", "FILE", KIND_FILE, "write what is shown to FILE"},
+    {RECORDS, OPT_OUTPUT, 'o', "output", "FILE", KIND_FILE, "the recording that is written"},
     {V(TRACE) | V(RUN), OPT_JSON, 0, "json", NULL, 0, "events as JSON, one object a line"},
     {V(REPORT), OPT_JSON, 0, "json", NULL, 0, "events as JSON, one object a line; or what --info tells"},
     {V(TRACE_PROGRAM), OPT_JSON, 0, "json", NULL, 0, "records and aggregates as JSON, one object a line"},
@@ -415,6 +425,7 @@ static const struct cmd_option options[] = {
      "whole numbers of nanoseconds and bytes, without units", true},
     {TRACES | V(TOP), OPT_DURATION, 0, "duration", "SEC", KIND_TEXT, "end after SEC seconds"},
     {EVENTS | V(REPORT), OPT_MAX_EVENTS, 0, "max-events", "N", KIND_TEXT, "end after N events", true},
+    {PROGRAMS, OPT_MAX_EVENTS, 0, "max-events", "N", KIND_TEXT, "end after N records", true},
     {V(TRACE) | V(TRACE_PROGRAM), OPT_MAX_RATE, 0, "max-rate", "N", KIND_TEXT,
      "end, and fail, when there are more than N hits in a second", true},
     {EVENTS, OPT_UNTIL, 0, "until", "EVENT", KIND_TEXT, "end at the first hit of this event", true},
@@ -422,39 +433,37 @@ static const struct cmd_option options[] = {
      "only calls for which this return has held: 'r F if $duration > 10ms'", true},
     {EVENTS, OPT_KEEP_OUTSIDE, 0, "keep-outside", NULL, 0, "with --keep-if: also what is in no call of it", true},
     {EVENTS, OPT_KEEP_UNFINISHED, 0, "keep-unfinished", NULL, 0, "with --keep-if: also calls without a return", true},
-    {V(RECORD), OPT_ROTATE, 0, "rotate", "LIMIT", KIND_TEXT, "start a new file after 100M, or after 10min"},
-    {V(RECORD), OPT_KEEP, 0, "keep", "N", KIND_TEXT, "with --rotate: keep the last N files, remove older ones", true},
-    {V(RECORD), OPT_LAST, 0, "last", "LIMIT", KIND_TEXT, "keep only the last 64M or 30s, in memory"},
+    {RECORDS, OPT_ROTATE, 0, "rotate", "LIMIT", KIND_TEXT, "start a new file after 100M, or after 10min"},
+    {RECORDS, OPT_KEEP, 0, "keep", "N", KIND_TEXT, "with --rotate: keep the last N files, remove older ones", true},
+    {RECORDS, OPT_LAST, 0, "last", "LIMIT", KIND_TEXT, "keep only the last 64M or 30s, in memory"},
     {V(RECORD), OPT_DUMP_ON, 0, "dump-on", "EVENT", KIND_TEXT, "with --last: write what is kept at each hit", true},
     {V(TRACE) | V(RUN) | V(TRACE_PROGRAM), OPT_INTERVAL, 0, "interval", "SEC", KIND_TEXT,
      "show the aggregates every SEC seconds", true},
     {EVENTS, OPT_CHILDREN, 0, "children", NULL, 0, "watchpoints: also in processes that it forks", true},
     {V(WATCH), OPT_CHILDREN, 0, "children", NULL, 0, "also in processes that it forks", true},
-    {V(TRACE_PROGRAM) | LOADS, OPT_CHILDREN, 0, "children", NULL, 0, "watchpoints: also in processes that are forked",
-     true},
+    {PROGRAMS | LOADS, OPT_CHILDREN, 0, "children", NULL, 0, "watchpoints: also in processes that are forked", true},
     {EVENTS, OPT_PAGES, 0, "pages", NULL, 0, "watchpoints: any number of bytes, by page protection", true},
     {V(WATCH), OPT_PAGES, 0, "pages", NULL, 0, "any number of bytes, by page protection (writes only)"},
     {V(WATCH), OPT_CALLERS, 0, "callers", "N", KIND_TEXT, "show at most N callers (default 12)", true},
     {EVENTS | V(GRAPH), OPT_INTERPRET, 0, "interpret", NULL, 0, "interpret programs instead of compiling them", true},
-    {EVENTS | V(GRAPH) | V(TRACE_PROGRAM) | LOADS, OPT_STRICT_READS, 0, "strict-reads", NULL, 0,
+    {EVENTS | V(GRAPH) | PROGRAMS | LOADS, OPT_STRICT_READS, 0, "strict-reads", NULL, 0,
      "read memory by system calls only, but for what cannot go away", true},
     {LOADS, OPT_JIT, 0, "jit", "on|off|auto", KIND_WORD,
      "compile programs to machine code; auto, the default: where it pays", true},
     {LOADS, OPT_UPROBES, 0, "uprobes", NULL, 0, "by the kernel module: all processes that map the file, now and later",
      true},
     {EVENTS | V(GRAPH) | V(TOP), OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0, "use breakpoints where no jump fits", true},
-    {V(TRACE_PROGRAM) | V(SERVE) | LOADS, OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0,
-     "use breakpoints where no jump fits", true},
+    {PROGRAMS | V(SERVE) | LOADS, OPT_ALLOW_TRAP, 0, "allow-trap", NULL, 0, "use breakpoints where no jump fits", true},
     {V(TRACE) | V(TRACE_PROGRAM), OPT_READ_ONLY, 0, "read-only", NULL, 0,
      "refuse programs that write to memory or registers", true},
     {EVENTS, OPT_SKIP_REFUSED, 0, "skip-refused", NULL, 0, "trace what can be probed, and list the events that cannot",
      true},
     {V(TRACE) | V(RUN), OPT_WAIT_MODULES, 0, "wait-for-modules", NULL, 0,
      "wait for any module that is not loaded, not only for libraries that are found", true},
-    {EVENTS | V(TRACE_PROGRAM) | V(WATCH) | V(GRAPH) | V(TOP), OPT_BUFFER, 0, "buffer", "SIZE", KIND_TEXT,
+    {EVENTS | PROGRAMS | V(WATCH) | V(GRAPH) | V(TOP), OPT_BUFFER, 0, "buffer", "SIZE", KIND_TEXT,
      "bytes of one processor's log ring, such as 4M (default 1M)", true},
 
-    {EVENTS | V(GRAPH) | V(TOP) | V(TRACE_PROGRAM), OPT_BUDGET, 0, "budget", "PERCENT", KIND_TEXT,
+    {EVENTS | V(GRAPH) | V(TOP) | PROGRAMS, OPT_BUDGET, 0, "budget", "PERCENT", KIND_TEXT,
      "take hot probes out while hits cost more of the processor time", true},
     {LOADS, OPT_BUDGET, 0, "budget", "PERCENT", KIND_TEXT,
      "hits cost at most so much of the processor time (5% without -p; off)", true},
@@ -480,7 +489,7 @@ static const struct cmd_option options[] = {
      "programs may enter the kernel's debugger (`exit 1`)"},
 
     {EVENTS | V(WATCH) | V(GRAPH), OPT_QUIET, 'q', "quiet", NULL, 0, "only events, errors and losses"},
-    {V(TRACE_PROGRAM), OPT_QUIET, 'q', "quiet", NULL, 0, "no notes"},
+    {PROGRAMS, OPT_QUIET, 'q', "quiet", NULL, 0, "no notes"},
     {V(REPORT), OPT_QUIET, 'q', "quiet", NULL, 0, "no summary"},
     {V(REPORT), OPT_INFO, 0, "info", NULL, 0, "only when, where and what was recorded, counts"},
     {V(VERIFY), OPT_QUIET, 'q', "quiet", NULL, 0, "only the exit status"},

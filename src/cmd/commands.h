@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 
-/* Subcommands in the order of the help. Two have a second form behind them, with the same name and other options. */
+/* Subcommands in the order of the help. Some have a second form behind them, with the same name and other options. */
 enum cmd_verb {
 	VERB_NONE, /* the command line of Dynamic Probes, before it has told what to do */
 	VERB_TRACE,
@@ -17,6 +17,7 @@ enum cmd_verb {
 	VERB_GRAPH,
 	VERB_TOP,
 	VERB_RECORD,
+	VERB_RECORD_PROGRAM, /* as VERB_TRACE_PROGRAM */
 	VERB_REPORT,
 	VERB_RUN,
 	VERB_FUNCS,
@@ -43,6 +44,7 @@ enum cmd_verb {
 	VERB_EXPLAIN,
 	VERB_COUNT
 };
+_Static_assert(VERB_COUNT <= 32, "each has a bit in cmd_option.verbs");
 
 enum cmd_option_id {
 	OPT_HELP = 1,

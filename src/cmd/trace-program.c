@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * `dprobes trace -f FILE.dpc` (or .rpn, .ppdf): a probe program in place as long as the command runs, by a run
- * (run/run.h) in this process. Should this process be killed, a child of it takes the probes out (clean.c).
+ * `dprobes trace -f FILE.dpc` (or .rpn, .ppdf), and record: a probe program in place as long as the command runs, by a
+ * run (run/run.h) in this process. Should this process be killed, a child of it takes the probes out (clean.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,10 +13,12 @@
 #include <unistd.h>
 
 #include "base/now.h"
+#include "cmd/line-modules.h"
 #include "cmd/trace-program.h"
 #include "log/aggregate.h"
 #include "log/log-rpn.h"
 #include "run/run.h"
+#include "symbols/needed.h"
 
 /* ---- the command line ---- */
 
@@ -166,9 +168,9 @@ static void narrow(struct program *p)
 		dp_run_narrow(p->run, &p->only, 1);
 }
 
-static int parse(struct program *p, int argc, char **argv, bool *done)
+static int parse(struct program *p, enum cmd_verb verb, int argc, char **argv, bool *done)
 {
-	int r = dp_cmd_options(VERB_TRACE_PROGRAM, argc, argv, take_option, p, &p->t.command, done);
+	int r = dp_cmd_options(verb, argc, argv, take_option, p, &p->t.command, done);
 
 	if (r || *done)
 		return r;
@@ -176,9 +178,10 @@ static int parse(struct program *p, int argc, char **argv, bool *done)
 		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "both -p and a command");
 	if (!dp_cmd_check_interval(p->t.format, p->interval))
 		return CMD_USAGE;
-	if (!set_target(p))
-		return CMD_FAILED;
-	return CMD_OK;
+	r = verb == VERB_RECORD_PROGRAM ? dp_cmd_record_begin(&p->t) : CMD_OK;
+	if (r)
+		return r;
+	return set_target(p) ? CMD_OK : CMD_FAILED;
 }
 
 /* ---- the run ---- */
@@ -305,6 +308,27 @@ static int insert_programs(struct program *p)
 	return status;
 }
 
+/*
+ * A module that the program calls by its name alone: which file that is in the command is known now, so that the
+ * command is met as it maps it. Elsewhere, and where it is not found, whatever has the name is meant.
+ */
+static void find_file(const struct program *p, struct dp_rpn_unit *u)
+{
+	const struct line_target target = {.command = p->t.command};
+	struct dp_error ignored;
+	struct line_finder f;
+	char path[sizeof(u->name)];
+
+	if (!p->t.command || u->modtype != DP_RPN_USER || strchr(u->name, '/') ||
+	    !dp_cmd_finder_open(&f, &target, 0, &ignored))
+		return;
+	if (!strcmp(dp_base_name(f.program), u->name) && strlen(f.program) < sizeof(u->name))
+		memcpy(u->name, f.program, strlen(f.program) + 1);
+	else if (dp_needed_find(f.program, u->name, path, sizeof(path)))
+		snprintf(u->name, sizeof(u->name), "%s", path);
+	dp_cmd_finder_close(&f);
+}
+
 static int insert(struct program *p)
 {
 	struct dp_rpn_unit u = {0};
@@ -315,6 +339,7 @@ static int insert(struct program *p)
 		return insert_programs(p);
 	if (!dp_probes_read(&p->args, &u))
 		return CMD_FAILED;
+	find_file(p, &u);
 	status = insert_unit(p, &u, 0);
 	dp_rpn_free(&u);
 	return status;
@@ -596,11 +621,12 @@ int dp_cmd_trace_lines(struct trace *t)
 	return status;
 }
 
-int dp_cmd_trace_program(int argc, char **argv)
+static int trace_program(enum cmd_verb verb, enum dp_format format, int argc, char **argv)
 {
-	struct program p = {.args.verb = VERB_INSERT, .cleaner.fd = -1, .t.of_programs = true, .ended = -1};
+	struct program p = {
+	    .args.verb = VERB_INSERT, .cleaner.fd = -1, .t = {.of_programs = true, .format = format}, .ended = -1};
 	bool done = false;
-	int status = parse(&p, argc, argv, &done);
+	int status = parse(&p, verb, argc, argv, &done);
 
 	if (status == CMD_OK && !done)
 		status = finish(&p, run(&p));
@@ -608,4 +634,14 @@ int dp_cmd_trace_program(int argc, char **argv)
 	dp_pids_free(&p.pids);
 	dp_select_free(&p.t.select);
 	return status;
+}
+
+int dp_cmd_trace_program(int argc, char **argv)
+{
+	return trace_program(VERB_TRACE_PROGRAM, DP_FORMAT_TEXT, argc, argv);
+}
+
+int dp_cmd_record_program(int argc, char **argv)
+{
+	return trace_program(VERB_RECORD_PROGRAM, DP_FORMAT_RECORDING, argc, argv);
 }

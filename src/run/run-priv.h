@@ -40,6 +40,7 @@ struct run_ended { /* what a module's words came to in a process that has ended 
 struct run_how {
 	const char *via; /* NULL: it was never armed */
 	bool interpreted, loads;
+	char place[80]; /* of a probe that is no event's: "f+0x12"; empty: not known */
 };
 
 struct run_module {
@@ -280,8 +281,6 @@ int dp_run_remove(struct dp_run *run, const struct dp_run_request *rq, const cha
 int dp_run_query(struct dp_run *run, const struct dp_run_request *rq, const char *name, FILE *out,
 		 struct dp_error *err);
 int dp_run_vars(struct dp_run *run, const struct dp_run_request *rq, const char *name, FILE *out, struct dp_error *err);
-/* Where a program wants a probe: "f+0x0", "watch v". Returns buf. */
-const char *dp_run_place_text(const struct dp_rpn_probe *p, char *buf, size_t size);
 
 /* run-shared.c: the same, with tables of one name in processes and in the kernel as one, where people look. */
 int dp_run_vars_of_all(struct dp_run *run, const struct dp_run_request *rq, const char *name, FILE *out,
@@ -293,6 +292,8 @@ int dp_run_metrics(struct dp_run *run, FILE *out, struct dp_error *err);
 /* run-rows.c: remember how the hits of its probes come about. */
 void dp_run_note_how(struct run_target *t);
 void dp_run_probe_name(const struct dp_rpn_probe *p, char *buf, size_t size); /* of its event: "<-f" */
+/* Where a program wants a probe: "f+0x0", "watch v". Returns buf. */
+const char *dp_run_place_text(const struct dp_rpn_probe *p, char *buf, size_t size);
 
 /* run-budgets.c */
 void dp_run_govern(struct dp_run *run); /* as often as there is time */

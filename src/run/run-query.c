@@ -34,22 +34,6 @@ static const char *status(const struct dp_rpn_probe *p, u64 gate)
 	return "active";
 }
 
-const char *dp_run_place_text(const struct dp_rpn_probe *p, char *buf, size_t size)
-{
-	if (p->place == DP_RPN_WATCH)
-		snprintf(buf, size, "watch %s", p->symbol);
-	else if (p->place == DP_RPN_TRACEPOINT)
-		snprintf(buf, size, "tracepoint %s", p->symbol);
-	else if (p->place == DP_RPN_CALL)
-		snprintf(buf, size, "call %s", p->symbol);
-	else if (p->place == DP_RPN_SYMBOL)
-		snprintf(buf, size, "%s%s%llx", p->symbol, p->offset < 0 ? "-0x" : "+0x",
-			 (unsigned long long)(p->offset < 0 ? -p->offset : p->offset));
-	else
-		snprintf(buf, size, "0x%llx", (unsigned long long)p->offset);
-	return buf;
-}
-
 /* Hits that have come to an end; those that were missed are known of the whole module. */
 static u64 counted(const struct dp_counts *c)
 {

@@ -5,6 +5,7 @@
 #include "abi/abi-record.h"
 #include "log/aggregate.h"
 #include "log/log-rpn.h"
+#include "program/described.h"
 #include "run/run-report.h"
 
 /* Each record is a text of its own; else the formatter takes all. */
@@ -30,12 +31,27 @@ static void write_line(struct dp_report *r, struct dp_line *l)
 	dp_line_free(l);
 }
 
+/* Made of lines: their programs say of records that they are events'. */
+static bool is_of_lines(const struct dp_report *r)
+{
+	struct dp_recording_info info;
+	bool any = false;
+
+	dp_recording_info(r->from, &info);
+	for (u32 i = 0; i < info.nprograms; i++) {
+		const struct dp_rf *rf = dp_recording_program(r->from, i)->probes[0].rf;
+
+		any |= rf && rf->event;
+	}
+	return any || !info.nprograms;
+}
+
 void dp_report_program_head(struct dp_report *r, struct dp_formatter *f)
 {
 	struct dp_line l = {0};
 
 	if (is_text(r))
-		dp_rpn_log_head(&l, r->format, true);
+		dp_rpn_log_head(&l, r->format, is_of_lines(r));
 	else
 		dp_formatter_head(f);
 	write_line(r, &l);

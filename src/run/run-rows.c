@@ -1,27 +1,65 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The rows of the summary of programs that event lines were compiled to: one for each event, over all its places. */
+/* What probes are called, and the rows of the summary of programs: one for each event, over all its places. */
 #include <string.h>
 
 #include "program/described.h"
 #include "run/run-priv.h"
 #include "run/run-rows.h"
 
+const char *dp_run_place_text(const struct dp_rpn_probe *p, char *buf, size_t size)
+{
+	if (p->place == DP_RPN_WATCH)
+		snprintf(buf, size, "watch %s", p->symbol);
+	else if (p->place == DP_RPN_TRACEPOINT)
+		snprintf(buf, size, "tracepoint %s", p->symbol);
+	else if (p->place == DP_RPN_CALL)
+		snprintf(buf, size, "call %s", p->symbol);
+	else if (p->place == DP_RPN_SYMBOL)
+		snprintf(buf, size, "%s%s%llx", p->symbol, p->offset < 0 ? "-0x" : "+0x",
+			 (unsigned long long)(p->offset < 0 ? -p->offset : p->offset));
+	else
+		snprintf(buf, size, "0x%llx", (unsigned long long)p->offset);
+	return buf;
+}
+
+static const struct dp_rf_event *event_of(const struct dp_rpn_probe *p)
+{
+	return p->rf ? p->rf->event : NULL;
+}
+
+static void note_place(struct run_how *how, const struct dp_rpn_probe *p, const struct dp_probe_info *info)
+{
+	if (!info->symbol || !info->symbol[0])
+		return;
+	if (info->offset && !p->at_return)
+		snprintf(how->place, sizeof(how->place), "%.56s+0x%llx", info->symbol,
+			 (unsigned long long)info->offset);
+	else
+		snprintf(how->place, sizeof(how->place), "%s%.70s", p->at_return ? "<-" : "", info->symbol);
+}
+
 void dp_run_note_how(struct run_target *t)
 {
 	struct dp_probe_info info;
 
 	for (u32 i = 0; t->session && i < t->nprobes; i++) {
-		if (!t->probes[i].m)
+		const struct run_probe *p = &t->probes[i];
+		struct run_how *how = p->m ? &p->m->how[p->index] : NULL;
+
+		if (!how)
 			continue;
 		dp_tracee_probe(t->session, i, &info);
-		t->probes[i].m->how[t->probes[i].index] = (struct run_how){dp_trace_row_via(&info),
-									   info.ncompiled != info.nsites, info.loads};
+		how->via = dp_trace_row_via(&info);
+		how->interpreted = info.ncompiled != info.nsites;
+		how->loads = info.loads;
+		if (!event_of(&p->m->unit.probes[p->index]))
+			note_place(how, &p->m->unit.probes[p->index], &info);
 	}
 }
 
 void dp_run_probe_name(const struct dp_rpn_probe *p, char *buf, size_t size)
 {
-	const struct dp_rf_event *e = p->rf ? p->rf->event : NULL;
+	const struct dp_rf_event *e = event_of(p);
 
 	if (e && e->name[0])
 		snprintf(buf, size, "%s", e->name);
@@ -41,11 +79,24 @@ static const char *via(const struct dp_rpn_probe *p, const char *how)
 	return !strcmp(how, "jump") ? "exits" : !strcmp(how, "trap") ? "exits+trap" : how;
 }
 
-static struct dp_trace_row *row_of(struct dp_trace_row *rows, u32 *n, const struct dp_rpn_probe *p)
+/* A probe that is no event's is called by the place where it was last, or by what its program says of it. */
+static void name_row(struct dp_trace_row *row, const struct run_module *m, u32 i)
+{
+	char place[DP_RPN_NAME_MAX + 64];
+
+	if (event_of(&m->unit.probes[i]))
+		dp_run_probe_name(&m->unit.probes[i], row->name, sizeof(row->name));
+	else
+		snprintf(row->name, sizeof(row->name), "%.79s",
+			 m->how[i].place[0] ? m->how[i].place
+					    : dp_run_place_text(&m->unit.probes[i], place, sizeof(place)));
+}
+
+static struct dp_trace_row *row_of(struct dp_trace_row *rows, u32 *n, const struct run_module *m, u32 probe)
 {
 	struct dp_trace_row *row = &rows[*n];
 
-	dp_run_probe_name(p, row->name, sizeof(row->name));
+	name_row(row, m, probe);
 	for (u32 i = 0; i < *n; i++)
 		if (!strcmp(rows[i].name, row->name))
 			return &rows[i];
@@ -79,7 +130,7 @@ struct dp_trace_row *dp_run_rows(const struct dp_run *run, u32 *n, struct dp_tra
 	*total = (struct dp_trace_row){.name = "total", .via = ""};
 	for (const struct run_module *m = run->modules; rows && m; m = m->next)
 		for (u32 i = 0; i < m->unit.nprobes; i++) {
-			struct dp_trace_row *row = row_of(rows, n, &m->unit.probes[i]);
+			struct dp_trace_row *row = row_of(rows, n, m, i);
 			struct dp_counts c;
 
 			dp_run_counts(run, m, i, &c);
