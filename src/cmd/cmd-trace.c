@@ -254,6 +254,9 @@ int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **arg
 		return dp_ui_fail(E_CMD_EXTRA, "leave it out", "%s has no effect on these lines",
 				  t->interval ? "--interval" : "-D");
 	if (kernel_events(t)) {
+		if (t->keep_if)
+			return dp_ui_fail(E_CMD_EXTRA, "give a process with -p, or a command after --",
+					  "--keep-if needs a process whose requests these are");
 		if (!in_process && kernel_events(t) < t->lines.n)
 			return dp_ui_fail(E_CMD_MISSING, "give a process with -p, or a command after --",
 					  "%u of %u events are in a process", t->lines.n - kernel_events(t),
@@ -261,8 +264,6 @@ int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **arg
 		if (t->narrowed && (dp_select_is_open(&t->select) || t->select.file))
 			return dp_ui_fail(E_CMD_EXTRA, "name processes with -p, --comm, --user or --cgroup",
 					  "%s works only for events in processes", t->select.tree ? "--tree" : "--all");
-		if (t->keep_if)
-			return dp_ui_fail(E_CMD_EXTRA, "leave it out", "--keep-if works only for events in processes");
 		return !t->opt.skip_refused ? CMD_OK
 					    : dp_ui_fail(E_CMD_EXTRA, "leave it out",
 							 "--skip-refused works only for events in processes");
@@ -628,26 +629,10 @@ static void tell_losses(struct trace *t)
 		dp_ui_note("%llu recorded events could not be read back", (unsigned long long)unread);
 }
 
-static void tell_kept(const struct trace *t)
-{
-	struct dp_keep_counts c;
-
-	dp_keep_counts(t->run.keep, &c);
-	dp_ui_note("%llu records in %llu requests passed over, %llu requests kept; %llu records outside of requests "
-		   "passed over",
-		   (unsigned long long)c.passed_records, (unsigned long long)c.passed, (unsigned long long)c.kept,
-		   (unsigned long long)c.outside);
-	if (c.unfinished)
-		dp_ui_note("%llu requests did not return, and are %s", (unsigned long long)c.unfinished,
-			   t->rule.unfinished ? "among those that were kept" : "passed over");
-	if (c.cut)
-		dp_ui_note("%llu records were dropped from requests with more than %u KiB of them",
-			   (unsigned long long)c.cut, DP_KEEP_BYTES >> 10);
-}
-
 static void tell_followed(struct trace *t)
 {
 	const struct dp_follow_run *f = &t->follow;
+	struct dp_keep_counts kept;
 
 	if (f->joined)
 		dp_ui_note("%u process%s joined while the trace ran; up to the first %s of each is missing", f->joined,
@@ -656,8 +641,10 @@ static void tell_followed(struct trace *t)
 		dp_ui_note(
 		    "%u process%s that the traced program started ran without probes; --tree probes them as well",
 		    f->strangers, f->strangers == 1 ? "" : "es");
-	if (t->run.keep && !t->rule.asks)
-		tell_kept(t);
+	if (t->run.keep && !t->rule.asks) {
+		dp_keep_counts(t->run.keep, &kept);
+		dp_cmd_keep_if_tell(t, &kept);
+	}
 	if (t->run.is_full)
 		dp_ui_note("%llu events shown; later ones were only counted", (unsigned long long)t->run.shown);
 }

@@ -85,6 +85,8 @@ int dp_cmd_trace_line_option(struct trace *t, int id, const char *value);
 
 /* What --keep-if says: its events, in front of and behind the lines that are there. Returns CMD_OK to go on. */
 int dp_cmd_keep_if(struct trace *t);
+/* What it has come to. */
+void dp_cmd_keep_if_tell(const struct trace *t, const struct dp_keep_counts *c);
 
 /* Those of a recording in chunks. Returns 0, or CMD_USAGE (told already). */
 int dp_cmd_record_option(struct trace *t, int id, const char *value);

@@ -183,6 +183,14 @@ static bool asks_for_time(const struct trace *t)
 	return t->dump_on && strstr(t->dump_on, "$duration");
 }
 
+static bool asks_for_result(const struct dp_keep_rule *rule)
+{
+	for (u32 i = 0; i < rule->n; i++)
+		if (rule->v[i].op <= DP_KEEP_NE && !rule->v[i].duration)
+			return true;
+	return false;
+}
+
 /* The events of entry and return: the first and the last of all, so that a request holds what is at the same places. */
 static int add_marks(struct trace *t, const char *function, size_t n, struct dp_error *err)
 {
@@ -193,7 +201,8 @@ static int add_marks(struct trace *t, const char *function, size_t n, struct dp_
 	if (n > 500)
 		return dp_fail(err, E_CMD_EVENTS, "%.100s...", function);
 	snprintf(entry, sizeof(entry), "p:" DP_KEEP_GROUP "/request %.*s sp=%%sp", (int)n, function);
-	snprintf(end, sizeof(end), "r:" DP_KEEP_GROUP "/request_end %.*s sp=%%sp value=$retval:u64", (int)n, function);
+	snprintf(end, sizeof(end), "r:" DP_KEEP_GROUP "/request_end %.*s sp=%%sp%s", (int)n, function,
+		 asks_for_result(&t->rule) ? " value=$retval:u64" : "");
 	r = dp_event_lines_add(&t->lines, entry, "--keep-if: ", err);
 	if (r)
 		return r;
@@ -238,4 +247,18 @@ int dp_cmd_keep_if(struct trace *t)
 	}
 	t->run.rule = &t->rule;
 	return CMD_OK;
+}
+
+void dp_cmd_keep_if_tell(const struct trace *t, const struct dp_keep_counts *c)
+{
+	dp_ui_note("%llu records in %llu requests passed over, %llu requests kept; %llu records outside of requests "
+		   "passed over",
+		   (unsigned long long)c->passed_records, (unsigned long long)c->passed, (unsigned long long)c->kept,
+		   (unsigned long long)c->outside);
+	if (c->unfinished)
+		dp_ui_note("%llu requests did not return, and are %s", (unsigned long long)c->unfinished,
+			   t->rule.unfinished ? "among those that were kept" : "passed over");
+	if (c->cut)
+		dp_ui_note("%llu records were dropped from requests with more than %u KiB of them",
+			   (unsigned long long)c->cut, DP_KEEP_BYTES >> 10);
 }

@@ -5,8 +5,17 @@
 #include "base/now.h"
 #include "cmd/summary.h"
 #include "cmd/trace-program.h"
+#include "log/aggregate.h"
 #include "run/run.h"
 #include "run/run-rows.h"
+
+bool dp_cmd_program_has_tables(const struct program *p)
+{
+	for (u32 i = 0; i < p->programs.n; i++)
+		if (dp_agg_any_shown(&p->programs.v[i].unit))
+			return true;
+	return false;
+}
 
 void dp_cmd_program_tell_let_go(struct program *p)
 {
@@ -83,6 +92,18 @@ static void tell_clock(const struct program *p)
 		    ns);
 }
 
+static void tell_requests(const struct program *p)
+{
+	struct dp_keep_counts kept;
+
+	if (!p->t.run.rule || p->t.rule.asks)
+		return;
+	dp_run_keep_counts(p->run, &kept);
+	dp_cmd_keep_if_tell(&p->t, &kept);
+	if (dp_cmd_program_has_tables(p))
+		dp_ui_note("tables are of all hits, also of those in requests that were passed over");
+}
+
 /* The summary is what it is for events; that calls were left out is told in quiet mode, too. */
 void dp_cmd_program_tell_end(struct program *p)
 {
@@ -102,6 +123,7 @@ void dp_cmd_program_tell_end(struct program *p)
 		if (p->ended > 0)
 			dp_ui_tell_ended(p->t.command[0], p->ended);
 		tell_clock(p);
+		tell_requests(p);
 		if (rows)
 			dp_summary_rows(stderr, rows, n, &total, (double)(dp_now_ns() - p->begin) / 1e9);
 	}

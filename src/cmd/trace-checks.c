@@ -50,8 +50,8 @@ bool dp_cmd_check_interval(enum dp_format format, double interval)
 /* What dp_cmd_trace_check_compiled() would refuse, of lines that need not be. */
 bool dp_cmd_trace_can_compile(const struct trace *t)
 {
-	return !t->keep_if && !t->opt.interpret && !t->opt.pages && !t->opt.skip_refused && !t->run.chunks &&
-	       !t->watch && (!t->until || !dp_cc_line_is_body(t->until)) &&
+	return !t->opt.interpret && !t->opt.pages && !t->opt.skip_refused && !t->run.chunks && !t->watch &&
+	       (!t->until || !dp_cc_line_is_body(t->until)) &&
 	       (dp_format_of_programs(t->format) || t->format == DP_FORMAT_RECORDING);
 }
 
@@ -62,7 +62,6 @@ int dp_cmd_trace_check_compiled(const struct trace *t)
 		bool given;
 		const char *option, *reason;
 	} table[] = {
-	    {t->keep_if, "--keep-if", "leave out names, tables, bodies and lines of the kernel"},
 	    {t->opt.interpret, "--interpret", "leave it out"},
 	    {t->opt.pages, "--pages", "leave it out"},
 	};

@@ -15,7 +15,6 @@
 #include "base/now.h"
 #include "cmd/line-modules.h"
 #include "cmd/trace-program.h"
-#include "log/aggregate.h"
 #include "log/log-rpn.h"
 #include "run/run.h"
 #include "symbols/needed.h"
@@ -347,14 +346,6 @@ static int insert(struct program *p)
 
 /* ---- while it runs ---- */
 
-static bool has_aggregates(const struct program *p)
-{
-	for (u32 i = 0; i < p->programs.n; i++)
-		if (dp_agg_any_shown(&p->programs.v[i].unit))
-			return true;
-	return false;
-}
-
 /* Programs get them where they get the events; else standard output is not only the command's. */
 static void show_aggregates(struct program *p)
 {
@@ -369,7 +360,7 @@ static void show_aggregates(struct program *p)
 	}
 	if (p->interval && p->t.format == DP_FORMAT_TEXT)
 		dp_ui_time_line();
-	if (p->lines && !has_aggregates(p))
+	if (p->lines && !dp_cmd_program_has_tables(p))
 		return;
 	ask(p, DP_RUN_VARS, dp_run_with_format(DP_RUN_AGGREGATES, p->t.format), "", NULL, 0, to);
 	fflush(to);
@@ -522,6 +513,8 @@ static int run(struct program *p)
 	status = dp_format_takes_programs(p->t.format) ? dp_cmd_program_begin_formatter(p) : CMD_OK;
 	if (status)
 		return status;
+	if (p->t.run.rule && !dp_run_keep(p->run, p->t.run.rule, p->t.run.chunks ? p->t.run.chunks->asked : NULL))
+		return dp_ui_fail(E_RPN_MEMORY, NULL, "requests");
 	dp_run_limit(p->run, p->t.run.max_events);
 	if (p->t.opt.ring_size)
 		dp_run_set_buffer(p->run, p->t.opt.ring_size);
@@ -576,7 +569,7 @@ static int finish(struct program *p, int status)
 	dp_formatter_free(p->formatter);
 	free(p->events);
 	dp_cmd_end_cleaner(&p->cleaner);
-	if (!p->begin)
+	if (!p->begin || status) /* a file into which nothing was written */
 		dp_output_drop(&p->t.run.out);
 	if (dp_output_close(&p->t.run.out, &err) && !dp_output_unwanted(&p->t.run.out) && !status) {
 		dp_ui_error(&err, NULL);

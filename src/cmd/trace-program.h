@@ -37,6 +37,7 @@ int dp_cmd_program_write_some(struct program *p);  /* what need not wait for the
 int dp_cmd_program_write_whole(struct program *p); /* behind the last record */
 void dp_cmd_program_give_tables(void *p);          /* as they are now */
 
+bool dp_cmd_program_has_tables(const struct program *p); /* of lines */
 void dp_cmd_program_tell_let_go(struct program *p);
 /* Whoever refused the probes of a module. False: a command's own program did. */
 bool dp_cmd_program_tell_refused(const struct program *p);

@@ -8,6 +8,7 @@
 #include "log/log-fields.h"
 #include "log/log-rpn.h"
 #include "log/sinks.h"
+#include "program/described.h"
 #include "program/opcode.h"
 
 static u64 word_at(const u8 *p)
@@ -106,6 +107,32 @@ static bool items_parse(u32 flags, const u8 *p, size_t n)
 		if (!next_item(&p, &n, &it))
 			return false;
 	return true;
+}
+
+u32 dp_rpn_pid(const struct dp_record *rec)
+{
+	struct dp_rpn_head head;
+	const u8 *data;
+	size_t n;
+
+	return open_record(rec, &head, &data, &n) ? head.pid : 0;
+}
+
+void dp_rpn_values(const struct dp_record *rec, u64 *v, u32 n)
+{
+	struct dp_rpn_head head;
+	const u8 *p;
+	size_t left;
+	struct item it;
+
+	if (!open_record(rec, &head, &p, &left))
+		return;
+	while (left && next_item(&p, &left, &it)) {
+		u64 field = it.token == DP_TOKEN_WORDS && it.count == 2 ? word_at(it.p) - DP_FIELD_MARK : n;
+
+		if (field < n)
+			v[field] = word_at(it.p + 8);
+	}
 }
 
 static void walk_items(struct dp_sink *s, u32 flags, const u8 *p, size_t n)

@@ -55,6 +55,11 @@ bool dp_rpn_log(struct dp_line *l, enum dp_format format, const struct dp_record
 #define DP_RPN_RAW '\x1f'
 void dp_rpn_log_raw(struct dp_line *l, const struct dp_record *rec);
 
+/* The process as the record has it; 0: it is none of an RPN program. */
+u32 dp_rpn_pid(const struct dp_record *rec);
+/* Its first fields that are numbers: v[i] is set to the i-th one if the record has it. */
+void dp_rpn_values(const struct dp_record *rec, u64 *v, u32 n);
+
 /* The same through a sink of a format that is whole. */
 bool dp_rpn_walk(struct dp_sink *s, const struct dp_record *rec, const struct dp_rpn_context *c);
 

@@ -9,24 +9,27 @@
 
 #include "abi/abi-record.h"
 #include "log/recording-table.h"
-#include "log/view.h"
 #include "run/run-keep.h"
 
 struct thread {
-	u32 source;
+	u32 source; /* of the request */
 	bool open;
 	u64 sp, begin_ns;
-	u8 *bytes; /* its records, each behind its time */
+	u8 *bytes; /* its records, each behind a struct waiting */
 	size_t first, used, room;
 	u64 nrecords;
 };
 
+struct waiting {
+	u64 ns;
+	u32 source, pad;
+};
+
 struct dp_keep {
 	const struct dp_keep_rule *rule;
-	void (*show)(void *arg, u32 source, const struct dp_record *rec, u64 ns);
-	void (*met)(void *arg);
+	const struct dp_keep_ops *ops;
 	void *arg;
-	struct dp_recording_table table; /* threads by id and source */
+	struct dp_recording_table table; /* threads by id and process */
 	struct thread *v;
 	u32 n;
 	size_t room;
@@ -36,14 +39,12 @@ struct dp_keep {
 	size_t events_room;
 };
 
-struct dp_keep *dp_keep_new(const struct dp_keep_rule *rule,
-			    void (*show)(void *arg, u32 source, const struct dp_record *rec, u64 ns),
-			    void (*met)(void *arg), void *arg)
+struct dp_keep *dp_keep_new(const struct dp_keep_rule *rule, const struct dp_keep_ops *ops, void *arg)
 {
 	struct dp_keep *k = calloc(1, sizeof(*k));
 
 	if (k)
-		*k = (struct dp_keep){.rule = rule, .show = show, .met = met, .arg = arg};
+		*k = (struct dp_keep){.rule = rule, .ops = ops, .arg = arg};
 	return k;
 }
 
@@ -72,6 +73,11 @@ struct dp_keep_event dp_keep_event(const struct dp_keep *k, u32 event)
 /* A record of that event is not shown. */
 static void leave_out(struct dp_keep *k, u32 event, bool lost)
 {
+	k->counts.cut += lost;
+	if (k->ops->left) {
+		k->ops->left(k->arg, event, lost);
+		return;
+	}
 	while (k->nevents <= event) {
 		if (!dp_grow((void **)&k->events, &k->events_room, k->nevents, sizeof(*k->events)))
 			return;
@@ -81,19 +87,18 @@ static void leave_out(struct dp_keep *k, u32 event, bool lost)
 		k->events[event].lost++;
 	else
 		k->events[event].passed++;
-	k->counts.cut += lost;
 }
 
 /* NULL: no memory. */
-static struct thread *thread_of(struct dp_keep *k, u32 source, u32 tid)
+static struct thread *thread_of(struct dp_keep *k, u32 process, u32 tid)
 {
 	u32 i;
 
-	if (dp_recording_find(&k->table, tid, source, &i))
+	if (dp_recording_find(&k->table, tid, process, &i))
 		return &k->v[i];
-	if (!dp_grow((void **)&k->v, &k->room, k->n, sizeof(*k->v)) || !dp_recording_add(&k->table, tid, source, k->n))
+	if (!dp_grow((void **)&k->v, &k->room, k->n, sizeof(*k->v)) || !dp_recording_add(&k->table, tid, process, k->n))
 		return NULL;
-	k->v[k->n] = (struct thread){.source = source};
+	k->v[k->n] = (struct thread){.source = 0};
 	return &k->v[k->n++];
 }
 
@@ -146,12 +151,12 @@ static bool holds(const struct dp_keep_rule *rule, u64 duration, u64 retval)
 
 static const struct dp_record *record_at(const struct thread *t, size_t at)
 {
-	return (const struct dp_record *)(t->bytes + at + sizeof(u64));
+	return (const struct dp_record *)(t->bytes + at + sizeof(struct waiting));
 }
 
 static size_t entry_size(const struct thread *t, size_t at)
 {
-	return sizeof(u64) + record_at(t, at)->len;
+	return sizeof(struct waiting) + record_at(t, at)->len;
 }
 
 static void drop_oldest(struct dp_keep *k, struct thread *t)
@@ -181,18 +186,24 @@ static bool make_room(struct thread *t, size_t size)
 	return true;
 }
 
-static void put(struct dp_keep *k, struct thread *t, const struct dp_record *rec, u64 ns)
+static void put(struct dp_keep *k, struct thread *t, const struct dp_keep_hit *hit, const struct dp_record *rec, u64 ns)
 {
-	size_t size = sizeof(ns) + rec->len;
+	struct waiting w = {.ns = ns, .source = hit->source};
+	struct dp_record own = *rec;
+	size_t size = sizeof(w) + rec->len;
+	u8 *to;
 
 	while (t->nrecords && t->used - t->first + size > DP_KEEP_BYTES)
 		drop_oldest(k, t);
 	if (!make_room(t, size)) {
-		leave_out(k, rec->event, true);
+		leave_out(k, hit->event, true);
 		return;
 	}
-	memcpy(t->bytes + t->used, &ns, sizeof(ns));
-	memcpy(t->bytes + t->used + sizeof(ns), rec, rec->len);
+	own.event = hit->event;
+	to = t->bytes + t->used;
+	memcpy(to, &w, sizeof(w));
+	memcpy(to + sizeof(w), &own, sizeof(own));
+	memcpy(to + sizeof(w) + sizeof(own), rec + 1, rec->len - sizeof(own));
 	t->used += size;
 	t->nrecords++;
 }
@@ -201,7 +212,7 @@ static void put(struct dp_keep *k, struct thread *t, const struct dp_record *rec
 static void decide(struct dp_keep *k, struct thread *t, bool keep)
 {
 	if (keep && k->rule->asks)
-		k->met(k->arg);
+		k->ops->met(k->arg);
 	if (keep)
 		k->counts.kept++;
 	else
@@ -209,16 +220,16 @@ static void decide(struct dp_keep *k, struct thread *t, bool keep)
 	if (!keep)
 		k->counts.passed_records += t->nrecords;
 	for (size_t at = t->first; at < t->used; at += entry_size(t, at)) {
-		u64 ns;
+		struct waiting w;
 
-		memcpy(&ns, t->bytes + at, sizeof(ns));
+		memcpy(&w, t->bytes + at, sizeof(w));
 		if (keep)
-			k->show(k->arg, t->source, record_at(t, at), ns);
+			k->ops->show(k->arg, w.source, record_at(t, at), w.ns);
 		else
 			leave_out(k, record_at(t, at)->event, false);
 	}
 	free(t->bytes);
-	*t = (struct thread){.source = t->source};
+	*t = (struct thread){.source = 0};
 }
 
 static void leave_unfinished(struct dp_keep *k, struct thread *t)
@@ -229,25 +240,26 @@ static void leave_unfinished(struct dp_keep *k, struct thread *t)
 
 /* ---- in order ---- */
 
-static void enter(struct dp_keep *k, struct thread *t, u64 sp, u64 ns)
+static void enter(struct dp_keep *k, struct thread *t, const struct dp_keep_hit *hit, u64 ns)
 {
-	if (t->open && sp < t->sp) /* within the request */
+	if (t->open && hit->sp < t->sp) /* within the request */
 		return;
 	if (t->open)
 		leave_unfinished(k, t);
 	t->open = true;
-	t->sp = sp;
+	t->source = hit->source;
+	t->sp = hit->sp;
 	t->begin_ns = ns;
 }
 
-static void leave(struct dp_keep *k, struct thread *t, u64 sp, u64 ns, u64 retval)
+static void leave(struct dp_keep *k, struct thread *t, const struct dp_keep_hit *hit, u64 ns)
 {
-	if (!t->open || sp < t->sp)
+	if (!t->open || hit->sp < t->sp)
 		return;
-	if (sp > t->sp) /* of a call whose entry was not seen: ours was left */
+	if (hit->sp > t->sp) /* of a call whose entry was not seen: ours was left */
 		leave_unfinished(k, t);
 	else
-		decide(k, t, holds(k->rule, ns - t->begin_ns, retval));
+		decide(k, t, holds(k->rule, ns - t->begin_ns, hit->value));
 }
 
 static void pass_outside(struct dp_keep *k, u32 event)
@@ -256,33 +268,43 @@ static void pass_outside(struct dp_keep *k, u32 event)
 	leave_out(k, event, false);
 }
 
-void dp_keep_take(struct dp_keep *k, u32 source, const struct dp_event_info *ev, const struct dp_record *rec, u64 ns)
+/* Now. */
+static void show(struct dp_keep *k, const struct dp_keep_hit *hit, const struct dp_record *rec, u64 ns)
 {
-	struct thread *t = thread_of(k, source, rec->tid);
-	bool is_mark = ev->group && !strcmp(ev->group, DP_KEEP_GROUP);
-	struct dp_view v;
+	union {
+		struct dp_record rec;
+		u8 bytes[DP_RECORD_MAX];
+	} own;
+
+	memcpy(own.bytes, rec, rec->len);
+	own.rec.event = hit->event;
+	k->ops->show(k->arg, hit->source, &own.rec, ns);
+}
+
+void dp_keep_take(struct dp_keep *k, const struct dp_keep_hit *hit, const struct dp_record *rec, u64 ns)
+{
+	struct thread *t = thread_of(k, hit->process, rec->tid);
 
 	if (!t) {
-		leave_out(k, rec->event, true);
+		leave_out(k, hit->event, true);
 		return;
 	}
-	dp_view_init(&v, rec, ev->layout);
 	if (k->rule->asks)
-		k->show(k->arg, source, rec, ns);
-	else if (is_mark)
-		leave_out(k, rec->event, false);
-	if (is_mark && !ev->is_return)
-		enter(k, t, dp_view_value(&v, 0, 0).bits, ns);
-	else if (is_mark)
-		leave(k, t, dp_view_value(&v, 0, 0).bits, ns, dp_view_value(&v, 1, 0).bits);
+		show(k, hit, rec, ns);
+	else if (hit->is_mark)
+		leave_out(k, hit->event, false);
+	if (hit->is_mark && !hit->is_return)
+		enter(k, t, hit, ns);
+	else if (hit->is_mark)
+		leave(k, t, hit, ns);
 	else if (k->rule->asks)
 		return;
 	else if (t->open)
-		put(k, t, rec, ns);
+		put(k, t, hit, rec, ns);
 	else if (k->rule->outside)
-		k->show(k->arg, source, rec, ns);
+		show(k, hit, rec, ns);
 	else
-		pass_outside(k, rec->event);
+		pass_outside(k, hit->event);
 }
 
 void dp_keep_end(struct dp_keep *k, u32 source)

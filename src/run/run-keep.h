@@ -7,6 +7,8 @@
 #ifndef DP_RUN_KEEP_H
 #define DP_RUN_KEEP_H
 
+#include <string.h>
+
 #include "log/format.h"
 
 #define DP_KEEP_GROUP "keep_if"  /* the group of the events at entry and return of the function */
@@ -55,23 +57,42 @@ struct dp_keep_event {
 	u64 passed, lost;
 };
 
+/* A record that comes: whose it is, and what it is of. */
+struct dp_keep_hit {
+	u32 source;  /* as show gets it */
+	u32 process; /* whose threads have numbers of their own */
+	u32 event;   /* which show finds in its record */
+	bool is_mark, is_return;
+	u64 sp, value; /* of a mark; value: of one that is a return */
+};
+
+/* Of the event in whose group the mark is. */
+static inline bool dp_keep_is_mark(const char *group)
+{
+	return group && !strcmp(group, DP_KEEP_GROUP);
+}
+
 struct dp_keep;
 
-/*
- * show: what is kept, request by request. met: of a rule that asks, a request that meets it. NULL: no memory. The rule
- * stays the caller's.
- */
-struct dp_keep *dp_keep_new(const struct dp_keep_rule *rule,
-			    void (*show)(void *arg, u32 source, const struct dp_record *rec, u64 ns),
-			    void (*met)(void *arg), void *arg);
+struct dp_keep_ops {
+	/* What is kept, request by request. */
+	void (*show)(void *arg, u32 source, const struct dp_record *rec, u64 ns);
+	/* Of a rule that asks: a request that meets it. */
+	void (*met)(void *arg);
+	/* A record that is not shown, or for which there was no room. NULL: they are counted, see dp_keep_event(). */
+	void (*left)(void *arg, u32 event, bool lost);
+};
+
+/* NULL: no memory. The rule and the functions stay the caller's. */
+struct dp_keep *dp_keep_new(const struct dp_keep_rule *rule, const struct dp_keep_ops *ops, void *arg);
 void dp_keep_free(struct dp_keep *k);
 
-/* The next record of a process (source); ev: its event. */
-void dp_keep_take(struct dp_keep *k, u32 source, const struct dp_event_info *ev, const struct dp_record *rec, u64 ns);
-/* Behind the last one of a process; ~0: of all. Nothing, where k is NULL. */
+/* The next record. */
+void dp_keep_take(struct dp_keep *k, const struct dp_keep_hit *hit, const struct dp_record *rec, u64 ns);
+/* Behind the last one of a source whose requests these are; ~0: of all. Nothing, where k is NULL. */
 void dp_keep_end(struct dp_keep *k, u32 source);
 void dp_keep_counts(const struct dp_keep *k, struct dp_keep_counts *out);
-/* By dp_record.event. Nothing, where k is NULL. */
+/* By dp_keep_hit.event. Nothing, where k is NULL. */
 struct dp_keep_event dp_keep_event(const struct dp_keep *k, u32 event);
 
 #endif

@@ -56,6 +56,8 @@ struct run_module *dp_run_module_new(struct dp_run *run, struct dp_rpn_unit *u)
 	}
 	m->unit = *u;
 	memset(u, 0, sizeof(*u));
+	m->first_event = run->nevents;
+	run->nevents += m->unit.nprobes;
 	if (!run_is_in_kernel(m) && m->unit.name[0] == '/' && !stat(m->unit.name, &st)) {
 		m->file_inode = st.st_ino;
 		m->file_dev_major = major(st.st_dev);

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
+#include "run/run-keep.h"
 #include "run/run-merge.h"
 #include "run/run-priv.h"
 #include "send/journald.h"
@@ -162,6 +163,7 @@ void dp_run_free(struct dp_run *run)
 	if (run->journald)
 		dp_journald_end(run->journald);
 	dp_merge_free(run->merge);
+	dp_keep_free(run->keep);
 	free(run->numbered);
 	dp_line_free(&run->line);
 	free(run->out);

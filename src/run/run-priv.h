@@ -71,6 +71,7 @@ struct run_module {
 	u64 watched_for;
 	struct run_module *before; /* while it takes the place of another one */
 	bool *is_new;              /* of its probes: those that the other one has not; NULL: it has none of them */
+	u32 first_event;           /* its probes have numbers from here on, where records wait for requests */
 	u64 *due;                  /* of its bodies that are timers: when each runs next; 0: it has not begun */
 	pid_t begun;               /* the process for which bodies of its begin have run last, */
 	u64 begun_started;         /* so that a second attempt does not show what they log again */
@@ -191,9 +192,12 @@ struct dp_run {
 	struct run_target **numbered; /* and whose they are */
 	u32 nnumbered;
 	size_t room_numbered;
-	u64 shown, most;                /* records; 0: no limit */
-	bool is_full;                   /* a record was the last one that is shown */
-	volatile sig_atomic_t *asked;   /* instead, somebody asks for what is kept; NULL: nobody does */
+	u64 shown, most;              /* records; 0: no limit */
+	bool is_full;                 /* a record was the last one that is shown */
+	volatile sig_atomic_t *asked; /* instead, somebody asks for what is kept; NULL: nobody does */
+	struct dp_keep *keep;         /* requests that have not ended yet; NULL: all records are shown */
+	volatile sig_atomic_t *asked_by_request;
+	u32 nevents;                    /* probes of all programs so far */
 	struct dp_formatter *formatter; /* NULL: each record is written as text */
 	u64 ring_size;                  /* of sessions, bytes for each processor; 0: the usual ones */
 	FILE *log;                      /* its descriptor; NULL: records go to write. What is written goes through: */
@@ -387,6 +391,11 @@ struct dp_json;
 void dp_run_json_refusal(struct dp_json *j, const struct dp_error *why);    /* the member "refused" (run-query.c) */
 int dp_run_open_sinks(struct dp_run *run, u32 flags, struct dp_error *err); /* E_DRV_TARGET */
 void dp_run_drain(struct dp_run *run, struct run_target *t, bool final);
+bool dp_run_number(struct dp_run *run, struct run_target *t); /* for records that wait; false: no memory */
+/* One that has waited for the end of its request; and one that is not shown is counted as that instead. */
+void dp_run_show_request(struct dp_run *run, struct run_target *t, struct run_module *m, u32 index,
+			 const struct dp_record *rec, u64 ns);
+void dp_run_count_not_shown(struct run_module *m, u32 index, u32 as);
 void dp_run_show_known(struct dp_run *run);                               /* what waits for older records no more */
 void dp_run_order_forget(struct dp_run *run, const struct run_target *t); /* none of its records wait */
 /* A record that a body has made, or a text, in the order of what is shown. */
@@ -395,6 +404,11 @@ void dp_run_show_body(struct dp_run *run, struct run_target *t, struct run_modul
 void dp_run_show_text(struct dp_run *run, struct run_module *m, const char *text, size_t n);
 /* What was shown is in the log from now on, whatever happens to us. */
 void dp_run_log_commit(struct dp_run *run);
+
+/* run-requests.c: whether the record waits there, or is passed over. */
+bool dp_run_take_request(struct dp_run *run, struct run_target *t, const struct run_probe *p,
+			 const struct dp_record *rec, u64 ns);
+void dp_run_end_requests(struct dp_run *run, const struct run_target *t); /* behind its last record */
 
 /* run-bodies.c: what programs do besides their probes, by us, on the variables of each target. */
 /* The module's words are new, and nobody uses them yet. */

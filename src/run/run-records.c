@@ -34,12 +34,16 @@ int dp_run_log_open(struct dp_run *run, const char *dir, struct dp_error *err)
 }
 
 /* What the session has counted is added to these. */
+void dp_run_count_not_shown(struct run_module *m, u32 index, u32 as)
+{
+	m->done[index].v[DP_COUNT_RECORDED]--;
+	m->done[index].v[as]++;
+}
+
 static void count_as_lost(struct run_module *m, u32 index)
 {
-	if (index == NO_PROBE)
-		return;
-	m->done[index].v[DP_COUNT_RECORDED]--;
-	m->done[index].v[DP_COUNT_LOST]++;
+	if (index != NO_PROBE)
+		dp_run_count_not_shown(m, index, DP_COUNT_LOST);
 }
 
 /*
@@ -353,9 +357,18 @@ static void show(const struct dp_record *rec, u64 ns, void *arg)
 	if (!a->has_clock)
 		retake_clock(a->run); /* somebody may have set it */
 	a->has_clock = true;
+	if (dp_run_take_request(a->run, a->t, p, rec, ns))
+		return;
 	if (a->t->session) /* else these are the rings of one that was killed */
 		dp_tracee_probe(a->t->session, rec->event, &info);
 	show_record(a->run, a->t, p->m, p->index, info.offset, &p->m->unit.probes[p->index], rec, ns);
+}
+
+void dp_run_show_request(struct dp_run *run, struct run_target *t, struct run_module *m, u32 index,
+			 const struct dp_record *rec, u64 ns)
+{
+	if (!dp_run_is_full(run))
+		show_record(run, t, m, index, 0, &m->unit.probes[index], rec, ns);
 }
 
 void dp_run_show_body(struct dp_run *run, struct run_target *t, struct run_module *m, const struct dp_rpn_probe *body,
@@ -387,7 +400,7 @@ static bool has_order(const struct dp_run *run)
 }
 
 /* Under which number its records wait. False: no memory. */
-static bool number(struct dp_run *run, struct run_target *t)
+bool dp_run_number(struct dp_run *run, struct run_target *t)
 {
 	if (!run->merge)
 		run->merge = dp_merge_new();
@@ -440,7 +453,7 @@ void dp_run_show_known(struct dp_run *run)
 static void show_all(struct dp_run *run, const struct run_target *but)
 {
 	for (struct run_target *t = run->targets; t; t = t->next)
-		if (t != but && t->session && number(run, t))
+		if (t != but && t->session && dp_run_number(run, t))
 			dp_reader_drain(t->reader, true, wait, &(struct drain){run, t, false});
 	show_up_to(run, ~(u64)0);
 }
@@ -454,7 +467,7 @@ void dp_run_order_forget(struct dp_run *run, const struct run_target *t)
 void dp_run_drain(struct dp_run *run, struct run_target *t, bool final)
 {
 	struct drain a = {run, t, false};
-	bool ordered = has_order(run) && number(run, t);
+	bool ordered = has_order(run) && dp_run_number(run, t);
 	void (*fn)(const struct dp_record *, u64, void *) = ordered ? wait : show;
 
 	if (final)

@@ -59,6 +59,7 @@ static void end_session(struct dp_run *run, struct run_target *t)
 		return;
 	dp_run_withdraw(run, t);
 	dp_run_drain(run, t, true);
+	dp_run_end_requests(run, t);
 	add_counts(t);
 	dp_run_log_commit(run);
 	save_modules(run, t->ranges, t->nranges);

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "host/process/process.h"
+#include "log/view.h"
 #include "run/run-merge.h"
 #include "run/run-threads.h"
 #include "run/run-trace.h"
@@ -39,6 +40,7 @@ static bool name_thread(void *arg, u32 *tid, char buf[16])
 
 static void show_kept(void *arg, u32 member, const struct dp_record *rec, u64 ns);
 static void ask_for_file(void *arg);
+static const struct dp_keep_ops keep_ops = {.show = show_kept, .met = ask_for_file};
 
 int dp_trace_begin(struct dp_trace *t, enum dp_format format, bool color, struct dp_error *err)
 {
@@ -63,7 +65,7 @@ int dp_trace_begin(struct dp_trace *t, enum dp_format format, bool color, struct
 	dp_trace_recording_env(t);
 	if (format == DP_FORMAT_RECORDING)
 		dp_trace_journal_open(t);
-	t->keep = t->rule ? dp_keep_new(t->rule, show_kept, ask_for_file, t) : NULL;
+	t->keep = t->rule ? dp_keep_new(t->rule, &keep_ops, t) : NULL;
 	if (t->rule && !t->keep)
 		return dp_fail(err, E_RING_MEMORY, "requests");
 	r = t->chunks ? dp_chunks_begin(t->chunks, &t->out, t->journal, err) : 0;
@@ -131,13 +133,31 @@ static void ask_for_file(void *arg)
 		*t->chunks->asked = 1;
 }
 
+static void take_hit(struct dp_trace *t, u32 member, const struct dp_record *rec, u64 ns)
+{
+	const struct dp_event_info *ev = &t->infos[rec->event];
+	struct dp_keep_hit hit = {.source = member,
+				  .process = member,
+				  .event = rec->event,
+				  .is_mark = dp_keep_is_mark(ev->group),
+				  .is_return = ev->is_return};
+	struct dp_view v;
+
+	dp_view_init(&v, rec, ev->layout);
+	if (hit.is_mark)
+		hit.sp = dp_view_value(&v, 0, 0).bits;
+	if (hit.is_mark && ev->layout->nfields > 1)
+		hit.value = dp_view_value(&v, 1, 0).bits;
+	dp_keep_take(t->keep, &hit, rec, ns);
+}
+
 /* What ends the trace is shown in any case. */
 static void show(struct dp_trace *t, u32 member, bool ends, const struct dp_record *rec, u64 ns)
 {
 	if (!t->keep || ends)
 		show_now(t, member, ends, rec, ns);
 	else if (rec->event < t->nevents)
-		dp_keep_take(t->keep, member, &t->infos[rec->event], rec, ns);
+		take_hit(t, member, rec, ns);
 }
 
 struct draining {

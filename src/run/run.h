@@ -162,6 +162,16 @@ u64 dp_run_let_go(const struct dp_run *run);
 void dp_run_limit(struct dp_run *run, u64 n);
 /* An event that would end the trace sets this instead. */
 void dp_run_ask_at_end(struct dp_run *run, volatile sig_atomic_t *asked);
+
+/*
+ * Only records of requests that the rule wants are shown, where programs have its marks (run-keep.h); asked is set when
+ * a rule that asks is met. Before anything is inserted; the rule stays the caller's. False: no memory.
+ */
+struct dp_keep_rule;
+struct dp_keep_counts;
+bool dp_run_keep(struct dp_run *run, const struct dp_keep_rule *rule, volatile sig_atomic_t *asked);
+void dp_run_keep_counts(const struct dp_run *run, struct dp_keep_counts *out);
+
 bool dp_run_is_full(const struct dp_run *run); /* or a record was shown of an event that ends the trace */
 u64 dp_run_shown(const struct dp_run *run);
 /* By how much times of records may differ from CLOCK_MONOTONIC, where several targets have one clock; else 0. */

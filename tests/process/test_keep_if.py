@@ -148,6 +148,108 @@ def bounded():
     assert int(cut.group(1)) + kept[0] + kept[40] + kept[80] + lost >= 3 * 60002
 
 
+# ---- lines that are compiled ----
+
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "targets", "requests.c")
+NAMED = "p requests:step id=$request"
+
+
+def server():
+    """The same server, with debug information."""
+    with open(SOURCE) as f:
+        return compiled(tempfile.tempdir, "requests", f.read(), "-g", "-O2", "-pthread")
+
+
+def compiled_lines(keep_if, *events, args=(), **kw):
+    return traced(keep_if, *args, events=events, command=(server(),), **kw)
+
+
+@test
+def named():
+    """lines with names: the same requests, with the same counts in the notes and in the summary"""
+    r = compiled_lines(BAD, NAMED, args=("--json",))
+    want, total = expected(BADS, BAD_OUTSIDE), sum(map(steps, ALL))
+    shown = sum(want.values())
+    assert ids(r.stdout) == want, (ids(r.stdout) - want, want - ids(r.stdout))
+    assert note(r) == (total - shown + 15, 90, 30, 121 - 15) and "15 requests did not return" in r.stderr, r.stderr
+    assert row(r.stderr, "step") == (total + 121, shown, 0, total + 121 - shown, 0, 0), r.stderr
+    assert row(r.stderr, "request")[3] == row(r.stderr, "request")[0], r.stderr
+    r = compiled_lines("r requests:handle if $duration > 25ms || $retval:s32 == -1", NAMED, args=("--json",))
+    assert not expected(SLOW, BADS, BAD_OUTSIDE) - ids(r.stdout), r.stdout
+    r = compiled_lines(BAD, NAMED, args=("--json", "--keep-outside", "--keep-unfinished"))
+    want = expected(BADS, LEFT, BAD_OUTSIDE) + collections.Counter({-1: 120, 1000: 1})
+    assert ids(r.stdout) == want, (ids(r.stdout) - want, want - ids(r.stdout))
+    r = compiled_lines("r requests:last if $retval < 0", NAMED, args=("--json", "--keep-unfinished"))
+    assert ids(r.stdout) == {1000: 1} and note(r)[2] == 1, r.stdout
+
+
+@test
+def bodies():
+    """bodies, and entry and return of the request function itself, request by request; tables are of all hits; what
+    bodies of begin and end log is shown"""
+    r = compiled_lines(BAD, "p requests:step { if ($request >= 0) log($request); }", "p:begin requests:handle $request",
+                       "r:end requests:handle $request $retval", "p requests:step count by ($request < 0)",
+                       "begin { log(1); }", "end { log(2); }")
+    seen = re.findall(r": (step|begin|end): (?:@|<-)\w+\+0 \$?request=(-?\d+)", r.stdout)
+    numbers = [n for _, n in seen]
+    assert collections.Counter(int(n) for what, n in seen if what == "step") == expected(BADS, BAD_OUTSIDE), r.stdout
+    assert sum(a != b for a, b in zip(numbers, numbers[1:])) == 29, numbers
+    assert seen[0][0] == "begin" and seen[-1][0] == "end", (seen[0], seen[-1])
+    assert "begin: 1=1" in r.stdout and "end: 2=2" in r.stdout, r.stdout
+    assert re.search(r"count step.*\n +0 +%d " % sum(map(steps, ALL), 1), r.stdout), r.stdout
+    assert "tables are of all hits" in r.stderr, r.stderr
+
+
+@test
+def recorded_lines():
+    """a recording of such lines has what was kept, and its counts"""
+    file = os.path.join(tempfile.tempdir, "named.dpt")
+    r = compiled_lines(BAD, NAMED, args=("-o", file), verb="record")
+    report = dprobes("report", "--json", file, check=0)
+    assert ids(report.stdout) == expected(BADS, BAD_OUTSIDE) and row(report.stderr, "step") == row(r.stderr, "step")
+
+
+@test
+def calls_of_several():
+    """system calls belong to the requests of their threads, also of several processes that end at different times"""
+    one, two = (start([server(), "0", "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in "ab")
+    for s in (one, two):
+        assert s.stdout.readline() == "ready\n"
+    t = start([DPROBES, "trace", "--json", "-p", "%d,%d" % (one.pid, two.pid), "--keep-if",
+               "r requests:handle if $duration > 25ms", "p requests:handle $request", "s *nanosleep"],
+              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for s in (one, two):
+        wait_for(lambda: "nanosleep" in dprobes("list", "-p", s.pid).stdout, what="the probes")
+    for s in (one, two):
+        s.communicate("\n")
+    out, err = t.communicate(timeout=60)
+    of = collections.defaultdict(list)
+    for e in json_lines(out):
+        of[e["pid"], e["tid"]].append(e["symbol"])
+    assert t.returncode == 0 and len(of) == 6 and {p for p, _ in of} == {one.pid, two.pid}, (of, err)
+    for symbols in of.values():  # more where the machine is busy
+        assert symbols.count("handle") >= 5 and sum("nanosleep" in s for s in symbols) == 5, of
+
+
+@test
+def asked_by_duration():
+    """--dump-on with $duration, of compiled lines: a call that takes long has the file written, a bound that none
+    reaches does not; with --until both work"""
+    for bound, least in (("25ms", 2), ("1000s", 1)):
+        name = os.path.join(tempfile.tempdir, "asked-%s.dpt" % bound)
+        r = dprobes("record", "-o", name, "--last", "256k", "--dump-on", "r requests:handle if $duration > " + bound,
+                    NAMED, "--", server(), check=0)
+        assert r.stderr.count("note: written: ") >= least and (least > 1 or "asked-1000s.2" not in r.stderr), r.stderr
+        seen, n = collections.Counter(), 1
+        while os.path.exists(name if n == 1 else name.replace(".dpt", ".%d.dpt" % n)):
+            seen += ids(dprobes("report", "--json", name if n == 1 else name.replace(".dpt", ".%d.dpt" % n)).stdout)
+            n += 1
+        assert sum(seen.values()) == sum(map(steps, ALL)) + 121, seen
+    r = compiled_lines(BAD, NAMED, args=("--json", "--until", "p requests:step if %di == 1000"))
+    assert json_lines(r.stdout)[-1]["args"] == {}, r.stdout[-300:]
+    assert ids(r.stdout.rsplit("\n", 2)[0]) == expected(BADS, BAD_OUTSIDE), r.stdout
+
+
 @test
 def command_line():
     """what --keep-if cannot do is refused, with what it can"""
@@ -161,7 +263,7 @@ def command_line():
         assert r.returncode in (1, 2) and code in r.stderr and not r.stdout.count("step"), (value, r.stderr)
     r = dprobes("trace", "--keep-outside", STEP, "--", SERVER)
     assert r.returncode == 2 and "E-CMD-MISSING" in r.stderr, r.stderr
-    r = dprobes("trace", "--keep-if", BAD, "r requests:handle count by $retval", "--", SERVER)
+    r = dprobes("trace", "--keep-if", BAD, "p kernel:vfs_read")
     assert r.returncode == 2 and "E-CMD-EXTRA" in r.stderr, r.stderr
 
 
