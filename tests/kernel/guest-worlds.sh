@@ -139,6 +139,25 @@ of_a_container() {
 	kill -9 "${children% }"
 }
 
+# What the kernel tells of a thread belongs to the request that the thread is in.
+in_requests() {
+	$dprobes trace -o /tmp/out --duration 0.4 -p $target --keep-if 'r requests if $retval == 1' \
+		'p:in requests n=$arg1' 'p:below kernel:__x64_sys_getpgrp n=+112(%di):u64' 'p kernel:__x64_sys_getppid' \
+		2>/tmp/err
+	say $? "--keep-if with lines of the kernel"
+	# The process has its probes before the kernel has.
+	# shellcheck disable=SC2046 # two numbers
+	set -- $(sed -n 's/.* \(in\|below\): .* n=\([0-9]*\)$/\1 \2/p' /tmp/out | awk '$2 % 2 == 0 { bad++ }
+		$1 == "below" { if (n++ && (before != "in" || $2 != last)) bad++ }
+		$1 == "in" && before == "in" && n { bad++ }
+		{ before = $1; last = $2 }
+		END { print n + 0, bad + 0 }')
+	[ "$1" -gt 30 ] && [ "$2" = 0 ] && ! grep -q getppid: /tmp/out
+	say $? "requests that are kept have theirs, and nothing else is shown ($1 of them, $2 wrong)"
+	grep -q 'requests passed over, [0-9]* requests kept' /tmp/err
+	say $? "and are counted"
+}
+
 # One table for lines of both.
 one_table() {
 	$dprobes trace --duration 0.4 -p $target 'p enters both=count by $comm' 'p names other=count' \
@@ -187,6 +206,7 @@ worlds() {
 	of_its_threads $target "in a process"
 	of_a_container
 	one_table
+	in_requests
 	in_one_order
 	of_one_process
 	whole_chains

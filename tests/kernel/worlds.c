@@ -2,7 +2,8 @@
 /*
  * Goes from user code into the kernel and back, and tells at each border what time it is: getppid() ignores its
  * arguments, and hands them to whoever probes the kernel's end of it. Its sleep makes the kernel read the clock, too.
- * Two threads more go the same way with other numbers, by getpgrp(): one passes through names(), the other never does.
+ * Two threads more go the same way with other numbers, by getpgrp() in requests(), which returns whether the number is
+ * odd: one passes through names(), the other never does.
  * Runs until a signal ends it. With an argument: how many nanoseconds a getppid() takes, at best.
  */
 #include <pthread.h>
@@ -34,6 +35,12 @@ __attribute__((noipa)) void names(long number)
 	__asm__ volatile("" : : "r"(number) : "memory");
 }
 
+__attribute__((noipa)) long requests(long number)
+{
+	syscall(SYS_getpgrp, number);
+	return number % 2;
+}
+
 static void *go_on(void *named)
 {
 	const struct timespec rest = {0, 3000000};
@@ -41,7 +48,7 @@ static void *go_on(void *named)
 	for (long number = named ? 1000000 : 0; !nanosleep(&rest, NULL); number += named != NULL) {
 		if (named)
 			names(number);
-		syscall(SYS_getpgrp, number);
+		requests(number);
 	}
 	return NULL;
 }
