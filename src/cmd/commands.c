@@ -439,6 +439,7 @@ static const struct cmd_option options[] = {
     {V(RECORD), OPT_DUMP_ON, 0, "dump-on", "EVENT", KIND_TEXT, "with --last: write what is kept at each hit", true},
     {V(TRACE) | V(RUN) | V(TRACE_PROGRAM), OPT_INTERVAL, 0, "interval", "SEC", KIND_TEXT,
      "show the aggregates every SEC seconds", true},
+    {RECORDS, OPT_INTERVAL, 0, "interval", "SEC", KIND_TEXT, "record the aggregates every SEC seconds", true},
     {EVENTS, OPT_CHILDREN, 0, "children", NULL, 0, "watchpoints: also in processes that it forks", true},
     {V(WATCH), OPT_CHILDREN, 0, "children", NULL, 0, "also in processes that it forks", true},
     {PROGRAMS | LOADS, OPT_CHILDREN, 0, "children", NULL, 0, "watchpoints: also in processes that are forked", true},

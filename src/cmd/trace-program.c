@@ -358,10 +358,10 @@ static void show_aggregates(struct program *p)
 		dp_cmd_program_give_tables(p);
 		return;
 	}
-	if (p->interval && p->t.format == DP_FORMAT_TEXT)
-		dp_ui_time_line();
 	if (p->lines && !dp_cmd_program_has_tables(p))
 		return;
+	if (p->interval && p->t.format == DP_FORMAT_TEXT)
+		dp_ui_time_line();
 	ask(p, DP_RUN_VARS, dp_run_with_format(DP_RUN_AGGREGATES, p->t.format), "", NULL, 0, to);
 	fflush(to);
 }
@@ -470,6 +470,8 @@ static int follow(struct program *p)
 		u64 now = dp_now_ns();
 
 		if (interval && (double)(now - shown) >= interval * 1e9) {
+			if (p->formatter)
+				dp_formatter_interval(p->formatter, now);
 			show_aggregates(p);
 			shown = now;
 		}

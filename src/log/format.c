@@ -329,13 +329,19 @@ void dp_formatter_lost(struct dp_formatter *f, u64 n)
 		write_line(f);
 }
 
+void dp_formatter_interval(struct dp_formatter *f, u64 ns)
+{
+	f->sink.s.interval_ns = ns;
+}
+
 void dp_formatter_commit(struct dp_formatter *f)
 {
-	if (!f->sink.s.ops->commit)
-		return;
-	dp_line_reset(&f->line);
-	f->sink.s.ops->commit(&f->sink.s);
-	write_line(f);
+	if (f->sink.s.ops->commit) {
+		dp_line_reset(&f->line);
+		f->sink.s.ops->commit(&f->sink.s);
+		write_line(f);
+	}
+	f->sink.s.interval_ns = 0;
 }
 
 const char *dp_formatter_finish(struct dp_formatter *f)

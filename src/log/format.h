@@ -99,6 +99,9 @@ void dp_formatter_record(struct dp_formatter *f, const struct dp_record *rec, u6
 /* So many more records were lost about here. */
 void dp_formatter_lost(struct dp_formatter *f, u64 n);
 
+/* Tables that come from now on until the next commit are what there is at this time, and not the last ones. */
+void dp_formatter_interval(struct dp_formatter *f, u64 ns);
+
 /* The log was read as far as it went: formats that keep records together write them. */
 void dp_formatter_commit(struct dp_formatter *f);
 

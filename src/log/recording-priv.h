@@ -37,10 +37,14 @@ bool dp_recording_is_word(const char *text);
 
 struct dp_recording_programs { /* begins with zeroes */
 	struct dp_rpn_unit **units;
-	struct dp_recording_tables_read *tables; /* of the end */
-	struct dp_recording_hit *probes;         /* by the index of the event; that of no program: probe is NULL */
-	u32 nunits, ntables, nprobes;
-	size_t units_room, tables_room, probes_room;
+	struct dp_recording_list {
+		struct dp_recording_tables_read *v;
+		u32 n;
+		size_t room;
+	} last, now;                     /* tables of the end, and those that were told last in the second pass */
+	struct dp_recording_hit *probes; /* by the index of the event; that of no program: probe is NULL */
+	u32 nunits, nprobes;
+	size_t units_room, probes_room;
 	u64 nwords;                              /* of the tables, and that are being shown */
 	struct dp_recording_tables_read printed; /* the one that was met last */
 };
@@ -50,9 +54,10 @@ enum dp_code dp_recording_take_program(struct dp_recording_programs *p, struct d
 /* *ev: what is told of the event, whose texts stay. */
 enum dp_code dp_recording_take_probe(struct dp_recording_programs *p, u32 nevents, struct dp_recording_cursor *c,
 				     struct dp_event_info *ev);
-/* Those of the end in the first pass; in the second one those that were printed: *printed, or NULL. */
+/* In the first pass those of the end are kept; in the second one those of an interval, and *printed is one, or NULL. */
 enum dp_code dp_recording_take_tables(struct dp_recording_programs *p, u32 source, bool second,
 				      struct dp_recording_cursor *c, const struct dp_recording_tables_read **printed);
+void dp_recording_forget_tables(struct dp_recording_programs *p, struct dp_recording_list *l);
 void dp_recording_free_programs(struct dp_recording_programs *p);
 
 #endif

@@ -198,31 +198,32 @@ static enum dp_code take_words(struct dp_recording_programs *p, const struct dp_
 	return 0;
 }
 
-static void forget_tables(struct dp_recording_programs *p)
+void dp_recording_forget_tables(struct dp_recording_programs *p, struct dp_recording_list *l)
 {
-	while (p->ntables)
-		free_words(p, &p->tables[--p->ntables]);
+	while (l->n)
+		free_words(p, &l->v[--l->n]);
 }
 
 enum dp_code dp_recording_take_tables(struct dp_recording_programs *p, u32 source, bool second,
 				      struct dp_recording_cursor *c, const struct dp_recording_tables_read **printed)
 {
 	const struct dp_recording_tables *from = dp_recording_take(c, sizeof(*from));
+	struct dp_recording_list *list = second ? &p->now : &p->last;
 	struct dp_recording_tables_read *to = &p->printed;
 	enum dp_code code;
-	bool at_end;
+	bool whole;
 
 	if (!from || from->program >= p->nunits || !is_of_table(p->units[from->program], from->only))
 		return E_REC_DAMAGED;
-	at_end = from->only == DP_AGG_ALL;
-	if (at_end == second)
+	whole = from->only == DP_AGG_ALL;
+	if (!whole && !second)
 		return 0;
-	if (at_end && !from->number)
-		forget_tables(p);
-	if (at_end && !dp_grow((void **)&p->tables, &p->tables_room, p->ntables, sizeof(*p->tables)))
+	if (whole && !from->number)
+		dp_recording_forget_tables(p, list);
+	if (whole && !dp_grow((void **)&list->v, &list->room, list->n, sizeof(*list->v)))
 		return E_REC_MEMORY;
-	if (at_end)
-		to = &p->tables[p->ntables];
+	if (whole)
+		to = &list->v[list->n];
 	else
 		free_words(p, to);
 	*to = (struct dp_recording_tables_read){.source = source,
@@ -233,8 +234,8 @@ enum dp_code dp_recording_take_tables(struct dp_recording_programs *p, u32 sourc
 	code = take_words(p, from, c, to);
 	if (code)
 		free_words(p, to);
-	else if (at_end)
-		p->ntables++;
+	else if (whole)
+		list->n++;
 	else
 		*printed = to;
 	return code;
@@ -242,13 +243,15 @@ enum dp_code dp_recording_take_tables(struct dp_recording_programs *p, u32 sourc
 
 void dp_recording_free_programs(struct dp_recording_programs *p)
 {
-	forget_tables(p);
+	dp_recording_forget_tables(p, &p->last);
+	dp_recording_forget_tables(p, &p->now);
 	free_words(p, &p->printed);
 	for (u32 i = 0; i < p->nprobes; i++)
 		free_probe(p->probes[i].probe);
 	for (u32 i = 0; i < p->nunits; i++)
 		free_unit(p->units[i]);
 	free(p->units);
-	free(p->tables);
+	free(p->last.v);
+	free(p->now.v);
 	free(p->probes);
 }

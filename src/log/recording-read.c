@@ -184,7 +184,7 @@ static int take_tables(struct dp_recording *r, u32 source, struct dp_recording_c
 	enum dp_code code = source < r->info.nsources ? dp_recording_take_tables(&r->programs, source, false, c, NULL)
 						      : E_REC_DAMAGED;
 
-	r->info.ntables = r->programs.ntables;
+	r->info.ntables = r->programs.last.n;
 	return tell_program(r, code, "tables", err);
 }
 
@@ -420,6 +420,11 @@ static int describe(struct dp_recording *r, const struct dp_recording_block *b, 
 		return take_probe(r, &c, err);
 	case DP_RECORDING_TABLES:
 		return take_tables(r, b->source, &c, err);
+	case DP_RECORDING_INTERVAL: /* what was told before is shown there, and not at the end */
+		dp_recording_forget_tables(&r->programs, &r->programs.last);
+		r->info.ntables = 0;
+		r->info.has_intervals = true;
+		return 0;
 	default: /* of the second pass, or of a later version */
 		return 0;
 	}
@@ -489,11 +494,23 @@ static int play_tables(struct dp_recording *r, u32 source, struct dp_recording_c
 	return tell_program(r, code, "tables", err);
 }
 
+static int play_interval(struct dp_recording *r, struct dp_recording_cursor *c, const struct dp_recording_ops *ops,
+			 void *arg, struct dp_error *err)
+{
+	const u64 *ns = dp_recording_take(c, sizeof(*ns));
+
+	if (!ns)
+		return bad(r, err, "an interval");
+	ops->interval(arg, *ns, r->programs.now.v, r->programs.now.n);
+	dp_recording_forget_tables(&r->programs, &r->programs.now);
+	return 0;
+}
+
 static int play_block(struct dp_recording *r, const struct dp_recording_block *b, const struct dp_recording_ops *ops,
 		      void *arg, struct dp_error *err)
 {
 	bool wanted = b->kind == DP_RECORDING_DATA || b->kind == DP_RECORDING_TASK || b->kind == DP_RECORDING_LOST ||
-		      b->kind == DP_RECORDING_TABLES;
+		      b->kind == DP_RECORDING_TABLES || b->kind == DP_RECORDING_INTERVAL;
 	struct dp_recording_cursor c = {0};
 	const u64 *lost;
 	int result = wanted ? read_block(r, b, &c, err) : 0;
@@ -506,6 +523,8 @@ static int play_block(struct dp_recording *r, const struct dp_recording_block *b
 		return take_task(r, b->source, &c, err);
 	if (b->kind == DP_RECORDING_TABLES)
 		return play_tables(r, b->source, &c, ops, arg, err);
+	if (b->kind == DP_RECORDING_INTERVAL)
+		return play_interval(r, &c, ops, arg, err);
 	lost = dp_recording_take(&c, sizeof(*lost));
 	if (!lost)
 		return bad(r, err, "losses");
@@ -631,9 +650,9 @@ const struct dp_rpn_unit *dp_recording_program(const struct dp_recording *r, u32
 	return r->programs.units[program];
 }
 
-const struct dp_recording_tables_read *dp_recording_tables(const struct dp_recording *r, u32 i)
+const struct dp_recording_tables_read *dp_recording_tables(const struct dp_recording *r)
 {
-	return &r->programs.tables[i];
+	return r->programs.last.v;
 }
 
 void dp_recording_process(const struct dp_recording *r, u32 source, struct dp_recording_process *p)

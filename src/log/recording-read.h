@@ -23,6 +23,7 @@ struct dp_recording_info {
 	const struct dp_recording_row *rows; /* of events, none: the recording was not ended */
 	u32 nevents, nrows, nsources;
 	u32 nprograms, ntables;
+	bool has_intervals;
 	u64 lasted_ns;                     /* 0: not known */
 	struct dp_recording_budget budget; /* .budget 0: there was none */
 	const struct dp_recording_governed *governed;
@@ -57,13 +58,15 @@ struct dp_recording_tables_read { /* the variables of a program in a process */
 	bool ended;
 	u64 *words; /* all of the program's */
 };
-/* Those that were there at the end, i < ntables. */
-const struct dp_recording_tables_read *dp_recording_tables(const struct dp_recording *r, u32 i);
+/* Those that were there at the end: info's ntables. */
+const struct dp_recording_tables_read *dp_recording_tables(const struct dp_recording *r);
 
 struct dp_recording_ops {
 	bool (*record)(void *arg, u32 source, const struct dp_record *rec); /* false: enough */
 	void (*lost)(void *arg, u64 n);
 	void (*printed)(void *arg, const struct dp_recording_tables_read *t); /* t->only is a table of its program */
+	/* All that were there at this time (info.has_intervals). */
+	void (*interval)(void *arg, u64 ns, const struct dp_recording_tables_read *v, u32 n);
 };
 
 /* The records in their order. E_REC_DAMAGED: all before that was handed on. E_REC_MEMORY. */

@@ -139,6 +139,7 @@ struct dp_sink {
 	u64 more;                        /* bit N: the group at depth N has a member already */
 	unsigned depth;
 	bool program;        /* the record is a probe program's */
+	u64 interval_ns;     /* the tables that come are those of this moment, and not the last; 0: they are */
 	const char *trouble; /* why the output is not whole; NULL: it is */
 };
 

@@ -238,6 +238,7 @@ int dp_chunks_begin(struct dp_chunks *p, struct dp_output *o, const struct dp_jo
 void dp_chunks_point(const struct dp_chunks *p, struct dp_journal_point *point)
 {
 	point->number = p->files;
+	point->rotates = !p->in_memory;
 	if (!p->in_memory)
 		return;
 	point->number++;

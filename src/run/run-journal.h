@@ -27,8 +27,8 @@ struct dp_journal_point {
 	u64 dev, inode;  /* of the file; 0, 0: it is to be made */
 	u32 number;      /* of the file among those of the recording */
 	u32 first, last; /* chunks */
-	u32 pad;
-	u64 tsc, ns; /* one moment by both clocks */
+	u32 rotates;     /* another file comes behind this one, without records before there is a point in it */
+	u64 tsc, ns;     /* one moment by both clocks */
 };
 
 struct dp_journal_head {

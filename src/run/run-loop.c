@@ -105,7 +105,7 @@ void dp_run_finish(struct dp_run *run)
 	for (struct run_target *t = run->targets; t; t = t->next)
 		dp_run_end_bodies(run, t, NULL);
 	for (struct run_target *t = run->targets; t; t = t->next)
-		if (t->session) /* what tables are shown for comes before them */
+		if (t->session) /* what tables have counted is shown before them */
 			dp_run_drain(run, t, true);
 	dp_run_log_commit(run);
 }

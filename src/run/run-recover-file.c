@@ -108,6 +108,44 @@ static void put_head(const struct dp_recover_file *s, struct dp_join *join, FILE
 	join->only_events = false;
 }
 
+/* Whether a file was begun after the recording. */
+static bool is_later(const char *link, u64 size, const struct dp_recording *before)
+{
+	struct dp_recording_info mine, its;
+	struct dp_recording *r = NULL;
+	struct dp_error err;
+	bool later;
+
+	if (!size)
+		return true;
+	if (dp_recording_open(&r, link, &err))
+		return false;
+	dp_recording_info(before, &mine);
+	dp_recording_info(r, &its);
+	later = its.head.mono_ns > mine.head.mono_ns && its.head.real_ns > mine.head.real_ns;
+	dp_recording_close(r);
+	return later;
+}
+
+/* The recorder was killed when it had just begun its next file: no record is in it, and nobody needs it. */
+static void drop_next(const struct dp_recover_file *s, int dir)
+{
+	char path[PATH_MAX], link[32], *name;
+	struct stat st;
+	int fd;
+
+	if (!s->point->rotates || !dp_join_name(s->journal->head->path, s->point->number + 1, path, sizeof(path)))
+		return;
+	name = strrchr(path, '/') + 1;
+	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+	    is_later(link, (u64)st.st_size, s->before))
+		unlinkat(dir, name, 0);
+	if (fd >= 0)
+		close(fd);
+}
+
 /* The recording up to where the journal has it, to go on behind that. -1: it is not the same any more. */
 static int go_on(struct dp_recover_file *s, int dir, struct dp_join *join)
 {
@@ -126,6 +164,7 @@ static int go_on(struct dp_recover_file *s, int dir, struct dp_join *join)
 		return -1;
 	}
 	if (s->before) {
+		drop_next(s, dir);
 		dp_recording_info(s->before, &info);
 		*join = (struct dp_join){.begun = true, .nevents = info.nevents, .nsources = info.nsources};
 	}

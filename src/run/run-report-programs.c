@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Records and tables of lines that were compiled, out of a recording: shown as a run of programs shows them. */
 #include <stdlib.h>
+#include <time.h>
 
 #include "abi/abi-record.h"
 #include "log/aggregate.h"
@@ -132,13 +133,14 @@ struct whole {
 	bool merged; /* for people, those whose keys have the process are one */
 };
 
-static void gather(const struct dp_report *r, u32 ntables, u32 program, struct whole *w)
+static void gather(const struct dp_report *r, const struct dp_recording_tables_read *v, u32 n, u32 program,
+		   struct whole *w)
 {
 	*w = (struct whole){.u = dp_recording_program(r->from, program),
-			    .v = calloc(ntables, sizeof(*w->v)),
-			    .at = calloc(ntables, sizeof(*w->at))};
-	for (u32 i = 0; w->v && w->at && i < ntables; i++) {
-		const struct dp_recording_tables_read *t = dp_recording_tables(r->from, i);
+			    .v = calloc(n, sizeof(*w->v)),
+			    .at = calloc(n, sizeof(*w->at))};
+	for (u32 i = 0; w->v && w->at && i < n; i++) {
+		const struct dp_recording_tables_read *t = &v[i];
 
 		if (t->program != program)
 			continue;
@@ -171,17 +173,54 @@ static void show_some(struct dp_report *r, struct dp_formatter *f, const struct 
 		dp_agg_show_merged(w->u, w->v, w->n, r->out.f);
 }
 
-void dp_report_tables(struct dp_report *r, struct dp_formatter *f)
+static void show_set(struct dp_report *r, struct dp_formatter *f, const struct dp_recording_tables_read *v, u32 n)
 {
 	struct dp_recording_info info;
 	struct whole w;
 
 	dp_recording_info(r->from, &info);
-	for (u32 ended = 0; info.ntables && ended < 2; ended++)
+	for (u32 ended = 0; n && ended < 2; ended++)
 		for (u32 i = 0; i < info.nprograms; i++) {
-			gather(r, info.ntables, i, &w);
+			gather(r, v, n, i, &w);
 			show_some(r, f, &w, ended);
 			free(w.v);
 			free(w.at);
 		}
+}
+
+/* As dprobes trace --interval begins each look at the tables; by the clock of the machine that has recorded. */
+static void put_time(struct dp_report *r, const struct dp_recording_info *info, u64 ns)
+{
+	time_t t = (time_t)((ns + info->head.real_ns - info->head.mono_ns) / 1000000000u);
+	struct tm tm;
+	char text[32];
+
+	if (r->format != DP_FORMAT_TEXT || !localtime_r(&t, &tm))
+		return;
+	strftime(text, sizeof(text), "%H:%M:%S", &tm);
+	fprintf(r->out.f, "---- %s\n", text);
+}
+
+void dp_report_interval(struct dp_report *r, struct dp_formatter *f, u64 ns, const struct dp_recording_tables_read *v,
+			u32 n)
+{
+	struct dp_recording_info info;
+
+	dp_recording_info(r->from, &info);
+	if (!is_text(r) && !dp_format_takes_tables_again(r->format))
+		return;
+	put_time(r, &info, ns);
+	dp_formatter_interval(f, ns);
+	show_set(r, f, v, n);
+	dp_formatter_commit(f);
+}
+
+void dp_report_tables(struct dp_report *r, struct dp_formatter *f)
+{
+	struct dp_recording_info info;
+
+	dp_recording_info(r->from, &info);
+	if (info.has_intervals && info.ntables)
+		put_time(r, &info, info.head.mono_ns + info.lasted_ns);
+	show_set(r, f, dp_recording_tables(r->from), info.ntables);
 }

@@ -101,6 +101,13 @@ static void show_printed(void *arg, const struct dp_recording_tables_read *t)
 	dp_report_printed(s->r, s->formatter, t);
 }
 
+static void show_interval(void *arg, u64 ns, const struct dp_recording_tables_read *v, u32 n)
+{
+	struct showing *s = arg;
+
+	dp_report_interval(s->r, s->formatter, ns, v, n);
+}
+
 /* ---- what the recording tells beside its records ---- */
 
 /* Programs' records tell the id of their process. ~0: there is no such process. */
@@ -211,7 +218,7 @@ static int begin(struct showing *s, struct dp_error *err)
 
 int dp_report_run(struct dp_report *r, struct dp_error *err)
 {
-	static const struct dp_recording_ops ops = {show, lose, show_printed};
+	static const struct dp_recording_ops ops = {show, lose, show_printed, show_interval};
 	struct showing s = {.r = r, .at = {r->from, ~0u}};
 	const char *trouble = NULL;
 	struct dp_error late;

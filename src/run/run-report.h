@@ -37,7 +37,9 @@ void dp_report_program_head(struct dp_report *r, struct dp_formatter *f);
 void dp_report_program(struct dp_report *r, struct dp_formatter *f, struct dp_report_source *at,
 		       const struct dp_record *rec);
 void dp_report_printed(struct dp_report *r, struct dp_formatter *f, const struct dp_recording_tables_read *t);
-/* What was there at the end. */
+/* All tables together: of a moment while it was recorded, and of the end. */
+void dp_report_interval(struct dp_report *r, struct dp_formatter *f, u64 ns, const struct dp_recording_tables_read *v,
+			u32 n);
 void dp_report_tables(struct dp_report *r, struct dp_formatter *f);
 
 /* E_REC_*, E_OUT_*. */

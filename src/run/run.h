@@ -180,8 +180,8 @@ u64 dp_run_error_ns(const struct dp_run *run);
 void dp_run_set_buffer(struct dp_run *run, u64 size);
 
 /*
- * Take all probes out, so that tables have every hit that is counted, and run the bodies that are of the end; what was
- * recorded and counted is there until dp_run_stop().
+ * Take all probes out, so that tables have every hit that is counted, run the bodies that are of the end, and show all
+ * records. What was counted is there until dp_run_stop().
  */
 void dp_run_finish(struct dp_run *run);
 bool dp_run_has_ended(const struct dp_run *run);      /* a body has asked for it */

@@ -286,6 +286,12 @@ static char *make(enum dp_format format, bool of_programs, size_t *size)
 			dp_formatter_commit(f);
 		if (of_programs && !below(40))
 			make_words(f, format, to, 100, 40);
+		if (of_programs && !below(100)) {
+			dp_formatter_interval(f, 1000 * i);
+			make_words(f, format, to, 100, DP_AGG_ALL);
+			make_words(f, format, to, 101, DP_AGG_ALL);
+			dp_formatter_commit(f);
+		}
 	}
 	for (u32 pid = 100; of_programs && pid < 102; pid++)
 		make_words(f, format, to, pid, DP_AGG_ALL);
@@ -378,6 +384,16 @@ static void print(void *arg, const struct dp_recording_tables_read *t)
 	give_words(s->f, s->format, s->to, dp_recording_program(s->r, t->program), t->words, t->only, &view);
 }
 
+static void show_interval(void *arg, u64 ns, const struct dp_recording_tables_read *v, u32 n)
+{
+	struct showing *s = arg;
+
+	dp_formatter_interval(s->f, ns);
+	for (u32 i = 0; i < n; i++)
+		print(s, &v[i]);
+	dp_formatter_commit(s->f);
+}
+
 static void lose(void *arg, u64 n)
 {
 	struct showing *s = arg;
@@ -388,13 +404,13 @@ static void lose(void *arg, u64 n)
 static void show_tables(struct showing *s, u32 ntables)
 {
 	for (u32 i = 0; i < ntables; i++)
-		print(s, dp_recording_tables(s->r, i));
+		print(s, &dp_recording_tables(s->r)[i]);
 }
 
 /* Whether all was as it went in. Its text in *text; free it. */
 static bool show_all(struct dp_recording *r, enum dp_format format, char **text, size_t *size)
 {
-	static const struct dp_recording_ops ops = {show, lose, print};
+	static const struct dp_recording_ops ops = {show, lose, print, show_interval};
 	struct dp_recording_info info;
 	struct dp_recording_env facts;
 	FILE *to = open_memstream(text, size);

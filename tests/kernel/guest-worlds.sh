@@ -142,12 +142,13 @@ of_a_container() {
 # What the kernel tells of a thread belongs to the request that the thread is in.
 in_requests() {
 	$dprobes trace -o /tmp/out --duration 0.4 -p $target --keep-if 'r requests if $retval == 1' \
-		'p:in requests n=$arg1' 'p:below kernel:__x64_sys_getpgrp n=+112(%di):u64' 'p kernel:__x64_sys_getppid' \
-		2>/tmp/err
+		'p:in requests n=$arg1' 'p:below kernel:__x64_sys_getpgrp n=+112(%di):u64' \
+		'p kernel:__x64_sys_getppid' 2>/tmp/err
 	say $? "--keep-if with lines of the kernel"
 	# The process has its probes before the kernel has.
 	# shellcheck disable=SC2046 # two numbers
-	set -- $(sed -n 's/.* \(in\|below\): .* n=\([0-9]*\)$/\1 \2/p' /tmp/out | awk '$2 % 2 == 0 { bad++ }
+	set -- $(sed -n 's/.* \(in\|below\): .* n=\([0-9]*\)$/\1 \2/p' /tmp/out | awk '
+		$2 % 2 == 0 { bad++ }
 		$1 == "below" { if (n++ && (before != "in" || $2 != last)) bad++ }
 		$1 == "in" && before == "in" && n { bad++ }
 		{ before = $1; last = $2 }

@@ -333,6 +333,21 @@ def killed_in_several_files():
 
 
 @test
+def killed_between_files():
+    """a file that --rotate has just begun, without a record, goes with its recorder; any other of that name stays"""
+    process = stepping("between")
+    for i, text in enumerate(("", "not ours\n")):
+        name = "next%d.dpt" % i
+        kill_recorder(name, [process], "--buffer", "8M", "--rotate", "900M", guard=False)
+        with open(path("next%d.2.dpt" % i), "w") as f:
+            f.write(text)
+        output(["clean", "--all"])
+        check(numbers(path(name)), path(name))
+        assert os.path.exists(path("next%d.2.dpt" % i)) == bool(text)
+    stop(process)
+
+
+@test
 def killed_with_tree():
     """the tables of processes that had ended before, and the body of an end, are in the recording, too"""
     exe = shop()[0]
@@ -352,6 +367,50 @@ def killed_with_tree():
     sums = sorted(sum(e["value"] for e in t["entries"]) for t in got if t.get("aggregate") == "add_order")
     assert sums == [6, 8], got
     assert sum(e.get("args") == {"7": 7} for e in got) == 2, got
+
+
+@test
+def intervals():
+    """--interval: tables of then stand among the records, in each format that shows them again, also with --rotate"""
+    process = stepping("intervals")
+    lines = ("p:mark step $n if ($n & 1023) == 0", "p step count", "p step max($n)")
+
+    def sets(file):
+        """The largest number by then of each set of tables, and of the last event before it."""
+        found, last = [], 0
+        for e in json_lines(dprobes("report", "-q", "--json", file).stdout):
+            last = e["args"]["n"] if "args" in e else last
+            if e.get("kind") == "max":
+                found.append((last, e["value"]))
+        return found
+
+    p = start([DPROBES, "record", "-o", path("every.dpt"), "--interval", "0.2", "-p", str(process.pid), *lines])
+    wait_for(lambda: os.path.exists(path("every.dpt")) and len(sets(path("every.dpt"))) > 2, what="three sets")
+    assert stop(p, signal.SIGINT) == 0
+    of = sets(path("every.dpt"))
+    assert len(of) > 3 and of == sorted(of), of
+    assert all(last <= most for last, most in of) and of[0][1] < of[-1][1] < of[-1][0] + 1024, of
+    text = output(["report", "-q", path("every.dpt")]).stdout
+    looks = len(re.findall(r"^---- \d\d:\d\d:\d\d$", text, re.M))
+    assert looks == len(of) == len(re.findall("max +step_n", text)), text[-3000:]
+    assert text.rstrip().splitlines()[-1].split()[-1].replace(",", "") == str(of[-1][1]), text[-300:]
+    output(["report", "-q", "--format", "recording", "-o", path("copied.dpt"), path("every.dpt")])
+    assert output(["report", "-q", path("copied.dpt")]).stdout == text
+    made = output(["report", "-q", "--format", "otlp", path("every.dpt")]).stdout
+    times = [int(t) for line in json_lines(made) for t in re.findall(r'"timeUnixNano": ?"(\d+)"',
+                                                                     json.dumps(line.get("resourceMetrics", [])))]
+    assert len(set(times)) == len(of) and time.time() - min(times) / 1e9 < 3600, (sorted(set(times)), len(of))
+    made = output(["report", "-q", "--format", "csv", path("every.dpt")]).stdout
+    assert made.count("aggregate,step_n,max,") == len(of), made
+    p = start([DPROBES, "record", "-o", path("turning.dpt"), "--interval", "0.1", "--rotate", "64k", "-p",
+               str(process.pid), *lines])
+    wait_for(lambda: os.path.exists(path("turning.3.dpt")), what="three files")
+    assert stop(p, signal.SIGINT) == 0
+    of = [s for name in ("turning.dpt", "turning.2.dpt", "turning.3.dpt") for s in sets(path(name))]
+    assert of == sorted(of) and len(of) >= 3, of
+    r = output(["record", "-o", path("none.dpt"), "--interval", "1", "p step", "-p", str(process.pid)], status=2)
+    assert "E-CMD-EXTRA" in r.stderr and not os.path.exists(path("none.dpt")), r.stderr
+    stop(process)
 
 
 run()

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "base/now.h"
 #include "log/sinks/otlp-batch.h"
 #include "log/sinks/otlp-metrics.h"
 
@@ -190,10 +189,10 @@ static void put_point(const struct writer *w, const struct dp_agg_entry *e)
 	dp_json_close(w->j, '}');
 }
 
-void dp_otlp_put_table(struct dp_json *j, const struct dp_agg_table *t, u64 begin_ns)
+void dp_otlp_put_table(struct dp_json *j, const struct dp_agg_table *t, u64 begin_ns, u64 now_ns)
 {
 	const struct shape *shape = shape_of(t->a);
-	const struct writer w = {j, t, begin_ns, dp_real_ns()};
+	const struct writer w = {j, t, begin_ns, now_ns};
 
 	dp_json_open(j, '{');
 	dp_json_put_string(j, "name", t->a->name);

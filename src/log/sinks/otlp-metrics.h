@@ -7,6 +7,6 @@
 #include "log/json.h"
 
 /* As one metric. What it counts began at begin_ns, since 1970, and is as it is now. */
-void dp_otlp_put_table(struct dp_json *j, const struct dp_agg_table *t, u64 begin_ns);
+void dp_otlp_put_table(struct dp_json *j, const struct dp_agg_table *t, u64 begin_ns, u64 now_ns);
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/now.h"
 #include "log/calls.h"
 #include "log/log-rpn.h"
 #include "log/recording-table.h"
@@ -680,12 +681,22 @@ static void finish(struct dp_sink *s)
 	dp_otlp_write(otlp_of(s)->batch, s->line);
 }
 
+/* When the tables were what they are, in nanoseconds of the clock of the day. */
+static u64 time_of_tables(const struct dp_sink *s, const struct otlp *o)
+{
+	const struct dp_format_env *env = s->env;
+
+	if (s->interval_ns)
+		return s->interval_ns + o->to_unix;
+	return env->recorded ? o->head.real_ns + env->recording->lasted_ns(env->recording->arg) : dp_real_ns();
+}
+
 static void aggregate(struct dp_sink *s, const struct dp_agg_table *t)
 {
 	struct otlp *o = otlp_of(s);
 	struct dp_json *j = item(s, DP_OTLP_METRICS, (u32)t->view->pid, dp_base_name(t->module));
 
-	dp_otlp_put_table(j, t, o->head.real_ns);
+	dp_otlp_put_table(j, t, o->head.real_ns, time_of_tables(s, o));
 	write_full(s);
 }
 

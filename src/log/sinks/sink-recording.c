@@ -493,6 +493,8 @@ static void commit(struct dp_sink *s)
 	struct recording_sink *w = (struct recording_sink *)s;
 
 	put_data(w);
+	if (s->interval_ns && w->ntables)
+		put_block(w, DP_RECORDING_INTERVAL, 0, &s->interval_ns, sizeof(s->interval_ns));
 	w->ntables = 0; /* those that come now are told together */
 }
 
@@ -588,4 +590,5 @@ const struct dp_sink_ops dp_sink_recording = {
     .commit = commit,
     .lost = lost,
     .finish = finish,
+    .takes_tables_again = true,
 };
