@@ -52,7 +52,7 @@ static __always_inline int run_pre(const struct dp_hitlist *list, struct pt_regs
 	return 0;
 }
 
-static HIT void run_post(const struct dp_hitlist *list, struct pt_regs *regs)
+static __always_inline void run_post(const struct dp_hitlist *list, struct pt_regs *regs)
 {
 	for (u32 i = 0; i < list->n; i++) {
 		struct dp_kprobe *kp = list->v[i]->owner;
@@ -63,7 +63,7 @@ static HIT void run_post(const struct dp_hitlist *list, struct pt_regs *regs)
 }
 
 /* After the instruction, from a slot. */
-static HIT int hit_post(struct dp_kpoint *p, const struct dp_hitlist *list, struct pt_regs *regs)
+static __always_inline int hit_post(struct dp_kpoint *p, const struct dp_hitlist *list, struct pt_regs *regs)
 {
 	unsigned long sp = dp_regs_sp(regs), next = p->addr + p->insn.len;
 
