@@ -61,7 +61,7 @@ bool dp_module_is_go(const struct dp_module *m);
 
 /* Whether the function at that address returns a floating point number; false also where that is not known. */
 bool dp_var_returns_real(struct dp_module *m, u64 addr);
-/* Whether a function of Go returns, first or alone, a number or an address of 8 bytes in the register of C's results. */
+/* Whether a function of Go returns, first or alone, a number or address of 8 bytes in the register of C's results. */
 bool dp_var_returns_go_word(struct dp_module *m, u64 addr);
 bool dp_module_has_symtab(const struct dp_module *m); /* false: stripped */
 

@@ -66,7 +66,7 @@ const char *dp_var_parameter(struct dp_module *m, u64 pc, u32 i);
 bool dp_var_return_type(struct dp_module *m, u64 pc, Dwarf_Die *type);
 bool dp_var_returns_nothing(struct dp_module *m, u64 pc); /* false also where that is not known */
 
-/* What a function of Go returns first, by a compiler that returns it in registers. UNKNOWN: no debug information, too */
+/* What a function of Go returns first, by a compiler that returns it in registers. UNKNOWN: no debug information. */
 enum dp_go_result { DP_GO_RESULT, DP_GO_NO_RESULT, DP_GO_RESULT_UNKNOWN };
 enum dp_go_result dp_var_go_result(struct dp_module *m, u64 pc, Dwarf_Die *type);
 

@@ -187,8 +187,10 @@ def one_of_each_library():
         program = os.path.join(tempfile.tempdir, name)
         subprocess.run([gcc, "-o", program, user, os.path.join(folders[0], "libtwin.so.1"),
                         "-Wl,%s,-rpath,%s" % (tags, folders[0])], check=True)
-        r = dprobes("trace", "p lib*:twin_of $arg1:s32", "p libtwin:twin_of count", "--", program, env=env, check=4001 & 255)
-        assert "1 function in 1 module" in r.stderr and folders[there] + "/libtwin.so.1:" in r.stdout, (r.stdout, r.stderr)
+        r = dprobes("trace", "p lib*:twin_of $arg1:s32", "p libtwin:twin_of count", "--", program, env=env,
+                    check=4001 & 255)
+        assert "1 function in 1 module" in r.stderr, r.stderr
+        assert folders[there] + "/libtwin.so.1:" in r.stdout, r.stdout
         assert re.search(r"twin_of: .* arg1=4\b", r.stdout) and re.search(r"count twin_of\S* +1\b", r.stdout), r.stdout
 
 
