@@ -340,6 +340,7 @@ def enums_of_rust():
     line = "p %s:12 $a $b *$c *$d $e $f *$g $h $i $j $k $l" % os.path.basename(prog + ".c")
     first, second = args_of(line, prog)
     assert first.pop("b")["Some"]["length"] == 3 and "vec" in first.pop("*c")["Some"], first
+    assert first.pop("b.Some") == "abc" and first.pop("c->Some") == "owned", first
     assert first == {"a": {"Some": 5}, "*d": {"Rect": {"w": 3, "h": 4}}, "e": {"Ok": 9}, "f": {"Some": {"Some": True}},
                      "*g": {"id": 1, "next": "None", "shape": {"Circle": 2.5}}, "h": {"Minus": 7}, "i": {"Only": 8},
                      "j": {"Some": 1}, "k": "None", "l": "Less"}, first
@@ -395,6 +396,39 @@ def texts_of_rust():
     prog = compiled(DIR, "texts_rust", RUST, "-g", compiler="rustc")
     assert args_of("p %s:4 $name *$s n=$name.size" % os.path.basename(prog + ".c"), prog) == [
         {"name": "ned t", "*s": "owned text", "n": 5}]
+
+
+INSIDE = """struct Inner { label: &'static str, n: u32 }
+struct Item { id: u32, name: String, note: Option<String>, other: Option<&'static str>, inner: Inner }
+enum Msg { Text(String), Tagged { tag: &'static str, n: u32 }, Empty }
+#[inline(never)]
+fn show(item: &Item, m: &Msg, o: Option<String>, v: Inner) -> u32 {
+    std::hint::black_box((item, m, &o, &v)); // here
+    item.id
+}
+fn item(id: u32, note: Option<String>) -> Item {
+    Item { id, name: "anvil".into(), note, other: Some("maybe"), inner: Inner { label: "in", n: 3 } }
+}
+fn main() {
+    show(&item(1, Some("first".into())), &Msg::Text("hello".into()), Some("opt".into()), Inner { label: "v", n: 1 });
+    show(&item(2, None), &Msg::Tagged { tag: "t", n: 4 }, None, Inner { label: "", n: 2 });
+    show(&item(3, None), &Msg::Empty, None, Inner { label: "w", n: 3 });
+}
+"""
+
+
+@test
+def texts_inside():
+    """texts in structures and in the variant that is there are fields behind it, by their path"""
+    prog = compiled(DIR, "texts_inside", INSIDE, "-g", "-Awarnings", compiler="rustc")
+    line = [i for i, s in enumerate(INSIDE.splitlines(), 1) if "// here" in s][0]
+    got = args_of("p %s:%d *$item *$m $o $v end=$item->id" % (os.path.basename(prog + ".c"), line), prog)
+    found = [{k: v for k, v in g.items() if isinstance(v, str)} for g in got]
+    item = {"item->name": "anvil", "item->other.Some": "maybe", "item->inner.label": "in"}
+    assert found == [{**item, "item->note.Some": "first", "m->Text": "hello", "o.Some": "opt", "v.label": "v"},
+                     {**item, "m->Tagged.tag": "t", "o": "None", "v.label": ""},
+                     {**item, "*m": "Empty", "o": "None", "v.label": "w"}], found
+    assert [g["end"] for g in got] == [1, 2, 3] and got[1]["*m"]["Tagged"]["n"] == 4, got
 
 
 @test

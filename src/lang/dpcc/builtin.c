@@ -129,6 +129,116 @@ static void log_library_text(struct dpcc *c, const struct node *arg, struct node
 	dp_cc_emit(c, "log str");
 }
 
+/*
+ * Texts inside of a structure, and of the variant that it has, are elsewhere in memory: they are fields of their own
+ * behind it, so many at most. n: the structure; name: how it is called.
+ */
+#define TEXTS_MAX 16
+#define TEXTS_DEPTH 4
+
+struct inner_texts {
+	const struct node *arg;
+	u32 n, depth;
+	bool counts; /* only how many there are */
+};
+
+static void log_inner_texts(struct dpcc *c, struct inner_texts *in, struct node *n, const char *name);
+
+static void log_inner(struct dpcc *c, struct inner_texts *in, struct node *n, const char *name)
+{
+	struct node arg = *in->arg, *text, *length;
+
+	if (n->type->kind != TY_STRUCT || in->n == TEXTS_MAX)
+		return;
+	if (!dp_cc_library_text(c, n, &text, &length)) {
+		log_inner_texts(c, in, n, name);
+		return;
+	}
+	in->n++;
+	arg.text = dp_cc_text(c, name, strlen(name));
+	if (!in->counts)
+		log_library_text(c, &arg, text, length);
+}
+
+/* (number -- number) Go to the label where it is this one, with another word on the stack. */
+static void branch_if_is(struct dpcc *c, s64 number, u64 size, int label)
+{
+	u64 mask = size < 8 ? (1ull << 8 * size) - 1 : ~0ull;
+
+	dp_cc_emit(c, "push tsp,0;push d,0x%llx;sub;jz L%d;ros 1", (unsigned long long)((u64)number & mask), label);
+}
+
+/* The code of a variant, which is passed over unless the structure has it. */
+static void log_variant_texts(struct dpcc *c, struct inner_texts *in, struct node *n, const struct variant *v,
+			      const char *name)
+{
+	const struct variant_part *p = n->type->variants;
+	const struct member which = {.name = "", .type = p->discriminant};
+	int yes = dp_cc_new_label(c), no = dp_cc_new_label(c), end = dp_cc_new_label(c);
+	u64 size = p->discriminant->size;
+
+	dp_cc_gen_value(c, dp_cc_to_value(c, dp_cc_inside(c, n, &which, p->offset)));
+	if (size < 8)
+		dp_cc_emit(c, "push d,0x%llx;and", (1ull << 8 * size) - 1);
+	for (const struct variant *o = p->list; v->is_default && o; o = o->next)
+		if (!o->is_default)
+			branch_if_is(c, o->number, size, no);
+	if (!v->is_default) {
+		branch_if_is(c, v->number, size, yes);
+		dp_cc_emit(c, "ros 1;jmp L%d", end);
+		dp_cc_put_label(c, yes);
+		dp_cc_emit(c, "ros 1");
+	}
+	dp_cc_emit(c, "ros 1");
+	log_inner(c, in, dp_cc_inside(c, n, &v->content, v->content.offset), name);
+	if (v->is_default) {
+		dp_cc_emit(c, "jmp L%d", end);
+		dp_cc_put_label(c, no);
+		dp_cc_emit(c, "ros 2");
+	}
+	dp_cc_put_label(c, end);
+}
+
+static const char *inner_name(struct dpcc *c, const char *name, const char *member)
+{
+	bool of_pointer = *name == '*' && name[1] != '*';
+
+	return !*member ? name : dp_cc_format(c, "%s%s%s", name + of_pointer, of_pointer ? "->" : ".", member);
+}
+
+/* What a tuple of one element has is called by the variant alone. */
+static const char *content_name(struct dpcc *c, const char *name, const char *member)
+{
+	return strcmp(member, "__0") != 0 ? inner_name(c, name, member) : name;
+}
+
+static void log_inner_texts(struct dpcc *c, struct inner_texts *in, struct node *n, const char *name)
+{
+	struct type *t = n->type;
+	struct inner_texts any;
+
+	if (t->lazy)
+		dp_cc_debug_complete(c, t);
+	if (t->is_union || in->depth == TEXTS_DEPTH)
+		return;
+	in->depth++;
+	for (struct member *m = t->members; m; m = m->next)
+		if (!m->bits)
+			log_inner(c, in, dp_cc_inside(c, n, m, m->offset), content_name(c, name, m->name));
+	for (struct variant *v = t->variants ? t->variants->list : NULL; v; v = v->next) {
+		const char *whole = inner_name(c, name, v->content.name);
+
+		any = (struct inner_texts){.arg = in->arg, .depth = in->depth, .counts = true};
+		if (t->variants->discriminant->size <= 8)
+			log_inner(c, &any, dp_cc_inside(c, n, &v->content, v->content.offset), whole);
+		if (in->counts || !any.n)
+			in->n += any.n;
+		else
+			log_variant_texts(c, in, n, v, whole);
+	}
+	in->depth--;
+}
+
 /* (type -- ) Its name is logged, as struct dp_go_types describes it. */
 static void log_go_name(struct dpcc *c, const struct dp_go_types *t)
 {
@@ -230,6 +340,8 @@ static void log_value(struct dpcc *c, struct node *arg)
 	mark = new_field(c, arg->tok, dp_cc_format(c, "%s %s", name, dp_cc_type_field(c, t, arg->tok)));
 	if (t->kind == TY_STRUCT || t->kind == TY_ARRAY || (t->kind == TY_INT && t->size > 8)) {
 		log_bytes(c, n, mark);
+		if (t->kind == TY_STRUCT)
+			log_inner_texts(c, &(struct inner_texts){.arg = arg}, n, arg->text);
 	} else if (t->kind == TY_FLOAT) {
 		log_float(c, n, mark);
 	} else {

@@ -397,6 +397,8 @@ struct node *dp_cc_node_new(struct dpcc *c, enum node_kind kind, const struct to
 struct node *dp_cc_node_number(struct dpcc *c, const struct tok *t, s64 v, struct type *type);
 bool dp_cc_in_memory(const struct dp_var *v);
 /* library-types.c: texts with a length (std::string, &str, String, Go's string), std::vector; false: n is none. */
+struct node *dp_cc_inside(struct dpcc *c, struct node *of, const struct member *m,
+			  u64 offset); /* part of a structure */
 bool dp_cc_library_text(struct dpcc *c, struct node *n, struct node **text, struct node **length);
 bool dp_cc_library_vector(struct dpcc *c, struct node *n, struct node **begin, struct node **end);
 /* What a unique_ptr or shared_ptr points to; NULL: it is none. */

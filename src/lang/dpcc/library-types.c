@@ -47,15 +47,10 @@ static struct member *find(struct dpcc *c, struct type *t, const char *name, u64
 	return NULL;
 }
 
-/* NULL: it has none. */
-static struct node *part(struct dpcc *c, struct node *of, const char *name)
+struct node *dp_cc_inside(struct dpcc *c, struct node *of, const struct member *m, u64 offset)
 {
 	struct node *n = dp_cc_node_new(c, N_MEMBER, of->tok);
-	u64 offset = 0;
-	struct member *m = find(c, of->type, name, &offset, 0);
 
-	if (!m)
-		return NULL;
 	n->member = dp_cc_alloc(c, sizeof(*m));
 	*n->member = *m;
 	n->member->offset = offset;
@@ -63,6 +58,15 @@ static struct node *part(struct dpcc *c, struct node *of, const char *name)
 	n->type = m->type;
 	n->in_target = of->in_target;
 	return n;
+}
+
+/* NULL: it has none. */
+static struct node *part(struct dpcc *c, struct node *of, const char *name)
+{
+	u64 offset = 0;
+	struct member *m = find(c, of->type, name, &offset, 0);
+
+	return m ? dp_cc_inside(c, of, m, offset) : NULL;
 }
 
 static bool parts(struct dpcc *c, struct node *n, const struct library_type *of, u32 many, struct node **first,
