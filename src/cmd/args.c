@@ -392,7 +392,7 @@ bool dp_cmd_parse_count(const char *text, u64 *count)
 	*count = strtoull(text, &end, 0);
 	if (end != text && !*end && text[0] != '-' && *count)
 		return true;
-	dp_ui_fail(E_CMD_VALUE, "give a number such as 1000", "'%s' is not a number of events", text);
+	dp_ui_fail(E_CMD_VALUE, "give a number such as 1000", "'%s' is not a number from 1 on", text);
 	return false;
 }
 

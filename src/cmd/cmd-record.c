@@ -72,6 +72,8 @@ static int check(struct trace *t)
 
 	if (!t->out_path)
 		return dp_ui_fail(E_CMD_MISSING, "name the file: -o run.dpt", "nowhere to record to");
+	if (p && !strcmp(t->out_path, "-"))
+		return dp_ui_fail(E_CMD_VALUE, "name the file: -o run.dpt", "-o -: --rotate and --last write files");
 	if (t->keep && (!p || p->in_memory))
 		return dp_ui_fail(E_CMD_MISSING, "for example --rotate 100M", "--keep, and no --rotate");
 	if ((t->dump_on || t->rule.asks) && (!p || !p->in_memory))

@@ -47,7 +47,7 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
     [VERB_GRAPH] = {.name = "graph",
 		    .frequent = true,
 		    .purpose = "show calls of functions with their durations, as a tree",
-		    .synopsis = "-p PID [OPTIONS] [PATTERN...]\n[OPTIONS] [PATTERN...] -- COMMAND [ARGS]",
+		    .synopsis = "-p WHO [OPTIONS] [PATTERN...]\n[OPTIONS] [PATTERN...] -- COMMAND [ARGS]",
 		    .about = "Show calls of functions with their durations, as an indented tree for each thread. "
 			     "Ctrl-C ends it; the probes are always removed. A call is shown when it has ended.",
 		    .notes = "PATTERN is a function or a pattern of functions, [MODULE:]NAME; arguments that an "
@@ -319,7 +319,7 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 #define RECORDS (V(RECORD) | V(RECORD_PROGRAM))
 #define EVENTS (V(TRACE) | V(RECORD) | V(RUN))
 #define TRACES (EVENTS | PROGRAMS | V(WATCH) | V(GRAPH)) /* while the command runs */
-#define SELECTS (EVENTS | PROGRAMS | V(TOP) | V(SERVE))
+#define SELECTS (EVENTS | PROGRAMS | V(GRAPH) | V(TOP) | V(SERVE))
 #define LOADS (V(INSERT) | V(APPLY))
 #define SOURCE (V(INSERT) | V(BUILD))
 #define MODULES (V(REMOVE) | V(QUERY) | V(VARS))
@@ -332,7 +332,6 @@ static const struct cmd_option options[] = {
     {V(RUN), OPT_SHOW, 's', "show", NULL, 0, "print the recipe and the equivalent trace"},
     {SELECTS, OPT_PID, 'p', "pid", "WHO", KIND_PID, "processes: ids, names, patterns, with commas"},
     {V(WATCH), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process to watch, by its id or name"},
-    {V(GRAPH), OPT_PID, 'p', "pid", "PID", KIND_PID, "the process to probe"},
     {V(FUNCS), OPT_PID, 'p', "pid", "PID", KIND_PID, "all modules of this process, with its addresses"},
     {V(LINES) | V(VARS_PLACE), OPT_PID, 'p', "pid", "PID", KIND_PID,
      "a module of this process; without one, its executable"},

@@ -132,6 +132,7 @@ int dp_output_open(struct dp_output *o, const char *path, volatile sig_atomic_t 
 	cookie_io_functions_t io = {.write = write_some};
 	int r;
 
+	path = path && !strcmp(path, "-") ? NULL : path;
 	*o = (struct dp_output){.name = path ? path : "standard output", .stop = stop};
 	r = open_file(o, path, err);
 	if (r)

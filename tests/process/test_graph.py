@@ -6,6 +6,7 @@ import collections
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -109,6 +110,52 @@ def options():
     raw = dprobes("graph", "--raw-units", "--summary", "leaf", "--", TREE, check=0).stdout
     assert re.search(r"^ +\d+ +\d+ +\d+ +\d+  leaf$", raw, re.M), raw
     assert "E-OUT-PLACE" in dprobes("graph", "--format", "ctf", "--", TREE, check=1).stderr
+
+
+FORKS = """
+#include <stdio.h>
+#include <unistd.h>
+
+static volatile long n;
+
+__attribute__((noinline)) long turn(long i)
+{
+	n += i;
+	return n;
+}
+
+int main(void)
+{
+	if (fork())
+		fork();
+	puts("ready");
+	fflush(stdout);
+	for (;;) {
+		turn(1);
+		usleep(1000);
+	}
+}
+"""
+
+
+@test
+def processes():
+    """several processes by their names or ids, and with --tree those below one, live and out of a recording"""
+    p = start([compiled(tempfile.tempdir, "forks", FORKS, "-O1", "-g")], stdout=subprocess.PIPE, text=True,
+              start_new_session=True)
+    try:
+        for _ in range(3):
+            assert p.stdout.readline() == "ready\n"
+        file = os.path.join(tempfile.tempdir, "forks.dpt")
+        wait = ("--duration", "3")
+        for how, most in ((("-p", p.pid), 1), (("-p", "forks"), 3), (("-p", p.pid, "--tree"), 3)):
+            seen = set(re.findall(r"\[ *(\d+)\] \|.*turn\(\)", dprobes("graph", *how, *wait, "turn", check=0).stdout))
+            assert len(seen) == most and (most > 1 or seen == {str(p.pid)}), (how, seen)
+        dprobes("graph", "-p", p.pid, "--tree", *wait, "--format", "recording", "-o", file, "turn", check=0)
+        out = dprobes("report", "--format", "graph", file, check=0).stdout
+        assert len(set(re.findall(r"\[ *(\d+)\] \|.*turn\(\)", out))) == 3, out[:2000]
+    finally:
+        os.killpg(p.pid, signal.SIGKILL)
 
 
 @test

@@ -220,4 +220,17 @@ def command_line():
     assert not os.path.exists(path("no.dpt"))
 
 
+@test
+def standard_output():
+    """-o - is standard output, of programs and of events; not where there are several files"""
+    for what in (("-f", dpc()), ("p take n=%di",)):
+        r = subprocess.run([DPROBES, "record", "-q", "-o", "-", *what, "--", shop(), "4"], stdout=subprocess.PIPE,
+                           stdin=subprocess.DEVNULL, check=True, cwd=tempfile.tempdir)
+        with open(path("piped.dpt"), "wb") as f:
+            f.write(r.stdout)
+        assert dprobes("report", "-q", path("piped.dpt"), check=0).stdout.count("@take+0") == 4
+    r = dprobes("record", "-o", "-", "--last", "64k", "p take", "--", shop(), 4)
+    assert r.returncode == 2 and "E-CMD-VALUE" in r.stderr and not os.path.exists(path("-")), r.stderr
+
+
 run()
