@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "lang/dpcc/line-priv.h"
 
 /* ---- characters ---- */
@@ -478,6 +479,24 @@ static int put_aggregate(struct line *l, const struct line_aggregate *a)
 	return r;
 }
 
+/* A word in front of the key may be meant: count, sum. */
+static int nothing_to_count(struct line *l)
+{
+	u32 key = l->nkeys ? l->keys[0] : 0;
+	struct dp_near near = {.n = 0};
+	char word[32];
+
+	dp_cc_line_fail(l, key, E_EVENT_ARG, "there is nothing to count by this key");
+	for (u32 at = l->behind, n; at < key; at += n ? n : 1) {
+		n = dp_cc_word_len(l->text + at);
+		dp_format(word, sizeof(word), "%.*s", (int)DP_MIN(n, 31u), l->text + at);
+		for (size_t i = 0; n > 2 && i < DP_ARRAY_SIZE(aggregate_words); i++)
+			dp_near_try(&near, word, aggregate_words[i].name);
+	}
+	dp_near_hint(&near, "", l->err);
+	return -dp_error_info(E_EVENT_ARG)->number;
+}
+
 /* ---- the line ---- */
 
 static int parse_keys(struct line *l, u32 *at)
@@ -569,7 +588,7 @@ static int parse_line(struct line *l, u32 at)
 			r = *p == 't' ? parse_top(l, &at) : parse_condition(l, &at);
 	}
 	if (!r && (l->nkeys || l->top) && !l->naggregates)
-		r = dp_cc_line_fail(l, l->nkeys ? l->keys[0] : 0, E_EVENT_ARG, "there is nothing to count by this key");
+		r = nothing_to_count(l);
 	for (u32 i = 0; !r && i < l->naggregates; i++)
 		r = put_aggregate(l, &l->aggregates[i]);
 	return r;
