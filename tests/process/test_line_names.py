@@ -1035,7 +1035,8 @@ def suggestions():
     """what is mistyped is answered with what was meant: names of all kinds, members, types, words of a line, calls"""
     for line, meant in (("p add_order $qyt", "qty"), ("p add_order $cgrup", "$cgroup"), ("p add_order $ags", "$args"),
                         ("r do_query $retvl", "$retval"), ("r do_query $dration", "$duration"),
-                        ("p add_order $o->nam", "name"), ("p add_order $o.name", "->"), ("p add_order cuont", "count"), ("p add_order cuont by $qty", "count"),
+                        ("p add_order $o->nam", "name"), ("p add_order $o.name", "->"), ("p add_order cuont", "count"),
+                        ("p add_order cuont by $qty", "count"),
                         ("p add_order hsit($qty)", "hist"), ("p add_order { cuont(n); }", "count"),
                         ("p add_order count yb $comm", "by"), ("p add_order $qty fi $qty > 3", "if"),
                         ("p add_order $qty:u23", "u32"), ("p add_ordr* $qty", "add_order"), ("s opennat", "openat"),
