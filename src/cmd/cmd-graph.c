@@ -71,6 +71,22 @@ int dp_cmd_graph_check(const struct dp_graph_options *opt, enum dp_format format
 	return CMD_OK;
 }
 
+void dp_cmd_graph_tell_only(const struct dp_graph_options *opt, const struct dp_event_info *events, u32 n)
+{
+	for (u32 i = 0; i < n; i++)
+		if (!opt->only || !strcmp(events[i].symbol, opt->only))
+			return;
+	if (opt->only && n)
+		dp_ui_note("no function that is traced is called %s: --only shows nothing", dp_ui_clean(opt->only));
+}
+
+/* Once it is known what is traced. */
+static void look_at_only(struct trace *t)
+{
+	if (!dp_select_is_open(&t->select)) /* else others may bring it along */
+		dp_cmd_graph_tell_only(t->run.graph, t->run.infos, t->run.nevents);
+}
+
 static int take_option(void *arg, int id, const char *value)
 {
 	struct graph *g = arg;
@@ -140,6 +156,7 @@ int dp_cmd_graph(int argc, char **argv)
 			       "give a process with -p, or a command after --",
 			       g.t.command ? "both a process and a command are given" : "no process to probe");
 	g.t.run.graph = &g.opt;
+	g.t.adapt = look_at_only;
 	if (!r && !done)
 		r = dp_cmd_graph_check(&g.opt, g.t.format);
 	if (!r && !done)

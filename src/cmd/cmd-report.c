@@ -278,6 +278,7 @@ static int show(struct report *t, struct dp_error *err)
 			put_info(t->r.from, &info);
 		return 0;
 	}
+	dp_cmd_graph_tell_only(&t->graph, info.events, info.nevents);
 	if (is_directory && !t->out_path)
 		return dp_fail(err, E_OUT_PLACE, "%s", dp_format_name(t->r.format));
 	r = dp_output_open(&t->r.out, is_directory ? "/dev/null" : t->out_path, &dp_cmd_stop, err);

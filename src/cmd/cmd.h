@@ -166,6 +166,8 @@ bool dp_cmd_parse_budget(const char *text, bool may_be_off, u32 *budget);
 int dp_cmd_graph_option(struct dp_graph_options *opt, int id, const char *value);
 /* Whether they have an effect on that format; else the exit status. */
 int dp_cmd_graph_check(const struct dp_graph_options *opt, enum dp_format format);
+/* That --only names none of these events' functions. */
+void dp_cmd_graph_tell_only(const struct dp_graph_options *opt, const struct dp_event_info *events, u32 n);
 bool dp_cmd_parse_count(const char *text, u64 *count);
 /* Root does what a file says only when nobody else may have written it. Why it may not be used; NULL: it may. */
 const char *dp_cmd_distrusted(const struct stat *st);

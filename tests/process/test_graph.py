@@ -83,6 +83,12 @@ def options():
     """--only, --depth, --min and --summary show a part; arguments and results stand in the tree"""
     out = dprobes("graph", "--only", "round_of", "--depth", "2", "--", TREE, check=0).stdout
     assert "round_of() {" in out and "  catcher();" in out and "thrower" not in out and " all" not in out, out[:2000]
+    file = os.path.join(tempfile.tempdir, "only.dpt")
+    for r in (dprobes("graph", "--only", "nosuch", "leaf", "--", TREE, check=0),
+              dprobes("graph", "--format", "recording", "-o", file, "leaf", "--", TREE, check=0) and
+              dprobes("report", "--format", "graph", "--only", "nosuch", file, check=0)):
+        assert "is called nosuch: --only shows nothing" in r.stderr and "leaf" not in r.stdout, r.stderr
+    assert "--only" not in dprobes("report", "--format", "graph", "--only", "leaf", file, check=0).stderr
     out = dprobes("graph", "--results", "leaf n=$arg1:s64", "--", TREE, check=0).stdout
     assert re.search(r"leaf\(n=6\) = (12|0xc);", out), out[:2000]
     assert not re.search("leaf", dprobes("graph", "--min", "1000s", "leaf", "--", TREE, check=0).stdout)
