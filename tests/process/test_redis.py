@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """redis-server under load with every function probed: right replies, exact counts, nothing left behind."""
 import os
+import signal
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(__file__))
@@ -36,6 +38,27 @@ def everything():
     redis.check_replies(2)
     redis.end()
     forget(t)
+
+
+@test
+def graph():
+    """calls of all functions of redis-server as a tree, with and without a budget: right replies under 50 clients"""
+    need("redis-benchmark")
+    for budget in ((), ("--budget", "10%")):
+        redis = Redis()
+        out = os.path.join(redis.dir, "graph.txt")
+        t = start([DPROBES, "graph", "-o", out, "-p", str(redis.p.pid), *budget, "redis-server:*"],
+                  stderr=subprocess.PIPE, text=True)
+        wait_for(lambda: t.poll() is not None or our_mappings(redis.p.pid), what="the probes")
+        redis.bench("-n", 2000, "-c", 50, "-P", 4, "-q", "-t", "set,get,lpush,lpop")
+        redis.check_replies(2)
+        t.send_signal(signal.SIGINT)
+        err = t.communicate(timeout=90)[1]
+        assert t.returncode == 0, err
+        calls = text_of(out)
+        assert "call() {" in calls and "} /* processCommand */" in calls, calls[:2000]
+        redis.check_replies(1)
+        redis.end()
 
 
 @test
