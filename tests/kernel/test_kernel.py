@@ -286,7 +286,8 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
 
 
 def boot_ftracetest(flavour, kernel, out, group, limit, env):
-    tests, why = ftracetest.selftests(BUILD)
+    with open(os.path.join(kernel, "kver")) as f:
+        tests, why = ftracetest.selftests(BUILD, f.read().strip())
     if why:
         skip("the kernel's own tests of its events", why)
         return
