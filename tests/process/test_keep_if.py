@@ -219,16 +219,18 @@ def calls_of_several():
                "r requests:handle if $duration > 25ms", "p requests:handle $request", "s *nanosleep"],
               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     for s in (one, two):
-        wait_for(lambda: "nanosleep" in dprobes("list", "-p", s.pid).stdout, what="the probes")
+        # Where a library has no symbols, as that of Debian 13, the places of its calls have no names.
+        wait_for(lambda: any("jump" in line and "handle" not in line
+                             for line in dprobes("list", "-p", s.pid).stdout.splitlines()), what="the probes")
     for s in (one, two):
         s.communicate("\n")
     out, err = t.communicate(timeout=60)
     of = collections.defaultdict(list)
     for e in json_lines(out):
-        of[e["pid"], e["tid"]].append(e["symbol"])
+        of[e["pid"], e["tid"]].append(e["event"])
     assert t.returncode == 0 and len(of) == 6 and {p for p, _ in of} == {one.pid, two.pid}, (of, err)
-    for symbols in of.values():  # more where the machine is busy
-        assert symbols.count("handle") >= 5 and sum("nanosleep" in s for s in symbols) == 5, of
+    for names in of.values():  # more where the machine is busy
+        assert names.count("handle") >= 5 and names.count("calls") == 5, of
 
 
 @test
