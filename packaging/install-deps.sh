@@ -15,7 +15,7 @@ demo="redis-server redis-tools python3"
 tests="libcmocka-dev libzydis-dev nginx-light golang-go musl-tools gdb g++ git sqlite3
        openssl binutils procps qemu-system-x86 busybox-static cpio kmod dkms tcl clang-format cppcheck codespell
        babeltrace2 protobuf-compiler xz-utils systemtap-sdt-dev zsh fish strace postgresql python3-jsonschema
-       mypy pahole"
+       mypy pahole libc6-dbg"
 optional="rustc chromium nodejs prometheus mandoc diction"
 rivals="bpftrace uftrace ltrace liblttng-ust-dev" # besides, for the benchmark
 kernel="flex bison bc libssl-dev" # besides, to build a kernel
