@@ -131,9 +131,9 @@ def decoded():
     assert [(g["call"], g["error"]) for g in got] == [("lseek", "EINVAL"), ("openat", "ENOENT")], got
 
 
-# Of 20 years ago, and not in kernels of this processor.
+# Of 20 years ago, and not in kernels of this processor; and one that the kernel alone puts into processes.
 GONE = {"afs_syscall", "create_module", "epoll_ctl_old", "epoll_wait_old", "get_kernel_syms", "getpmsg", "nfsservctl",
-        "putpmsg", "query_module", "security", "tuxcall", "vserver"}
+        "putpmsg", "query_module", "security", "tuxcall", "uretprobe", "vserver"}
 
 
 @test
