@@ -30,12 +30,15 @@ static bool is_wanted(struct dp_run *run, const struct guard_message *c, bool an
 /* Once for each, which may be gone, and of which the guard may tell as well. */
 static void count_let_go(struct dp_run *run, const struct guard_message *c)
 {
-	bool chosen = dp_run_has_chosen(run, c->pid);
+	bool chosen;
 
-	for (struct run_module *m = run->modules; m && c->number != run->let_go; m = m->next)
+	if (c->number == run->let_go)
+		return;
+	run->let_go = c->number;
+	chosen = dp_run_has_chosen(run, c->pid);
+	for (struct run_module *m = run->modules; m; m = m->next)
 		if (dp_run_watches(m, c->dev, c->ino) && dp_run_was_for(m, c->pid, chosen))
 			m->let_go++;
-	run->let_go = c->number;
 }
 
 /* It stands: the guard thaws it, or answers the kernel. Whom somebody else has thawed may have run before. */

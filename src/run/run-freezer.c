@@ -262,7 +262,6 @@ static u32 look_through(int parent, u32 depth)
 {
 	int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	u64 own = dp_pid_namespace();
 	struct dirent *e;
 	u32 found = 0;
 
@@ -275,7 +274,7 @@ static u32 look_through(int parent, u32 depth)
 		n = sscanf(e->d_name, NAME "%d-%llu-%d-%llu", &holder, &began, &pid, &namespace);
 		if (n >= 3) {
 			/* Whatever release of dprobes it is. */
-			if ((n == 4 && namespace != own) || dp_process_lives(holder, began))
+			if ((n == 4 && namespace != dp_pid_namespace()) || dp_process_lives(holder, began))
 				continue;
 			empty(parent, e->d_name);
 			found++;
