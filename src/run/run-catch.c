@@ -69,9 +69,16 @@ static bool has_come(const struct guard_message *c)
 	return false;
 }
 
-/* Before the thread runs: the next library that it opens may come before we do anything else. */
-static void busy_no_more(void *arg)
+/*
+ * Before the thread runs: the next library that it opens may come before we do anything else, and others may wait for
+ * the start.
+ */
+static void let_run(void *arg)
 {
+	const struct guard_message *c = arg;
+
+	if (c->in_exec)
+		dp_run_pass_on(c->pid);
 	dp_run_busy_with(0);
 }
 
@@ -87,6 +94,7 @@ static void catch_one(struct dp_run *run, struct guard_message *c)
 		return;
 	}
 	dp_run_start_begin(c); /* it may open more of our files on its way */
+	c->caught = true;
 	if (!c->in_exec)
 		r = dp_catch_load(&p, c->tid, c->pid, go_on, c, NULL);
 	else if (c->frozen || has_come(c))
@@ -96,7 +104,7 @@ static void catch_one(struct dp_run *run, struct guard_message *c)
 	if (!r) {
 		is_wanted(run, c, !c->in_exec);
 		dp_run_look_at(run, c->pid);
-		dp_unpark(&p, busy_no_more, NULL, NULL);
+		dp_unpark(&p, let_run, c, NULL);
 	}
 	if (c->in_exec && (r || !c->frozen)) { /* also where it is gone: it may have run before that */
 		count_let_go(run, c);

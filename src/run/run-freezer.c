@@ -27,6 +27,11 @@
 #define DEPTH 32 /* of directories that are looked through */
 #define TRIES 20 /* to empty a directory in which processes are born */
 
+struct holding { /* what the name of a directory says */
+	int holder, pid;
+	unsigned long long began, namespace;
+};
+
 static const char *why = "not asked yet";
 static int root = -1; /* of the hierarchy, as far as we may see it */
 
@@ -149,7 +154,8 @@ void dp_run_path_unheld(char *path)
 		held[held == path] = '\0';
 }
 
-static int open_own(pid_t pid)
+/* The directory in which it is when nobody holds it. */
+static int open_own(pid_t pid, bool *held)
 {
 	char line[4200], *at = line + 4;
 	int fd;
@@ -158,8 +164,8 @@ static int open_own(pid_t pid)
 		return -ESRCH;
 	if (!strncmp(at, "..", 2))
 		return -EXDEV;
-	if (strstr(at, NAME))
-		return -EBUSY;
+	*held = strstr(line, "/" NAME);
+	dp_run_path_unheld(line + 3);
 	fd = openat(root, *at ? at : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
@@ -178,7 +184,7 @@ int dp_run_freeze(struct run_hold *h, pid_t pid)
 	*h = (struct run_hold){pid, -1, -1};
 	if (dp_run_freezer_why())
 		return -ENOSYS;
-	h->parent = open_own(pid);
+	h->parent = open_own(pid, &h->waits);
 	if (h->parent < 0)
 		return h->parent;
 	name_of(name, sizeof(name), pid);
@@ -190,12 +196,12 @@ int dp_run_freeze(struct run_hold *h, pid_t pid)
 		r = write_at(dir, "cgroup.freeze", "1");
 	if (!r) {
 		h->events = openat(dir, "cgroup.events", O_RDONLY | O_CLOEXEC);
-		r = h->events < 0 ? -errno : write_pid(dir, pid);
+		r = h->events < 0 ? -errno : h->waits ? 0 : write_pid(dir, pid);
 	}
 	if (dir >= 0)
 		close(dir);
 	if (r)
-		dp_run_thaw(h);
+		dp_run_thaw(h, false);
 	return r;
 }
 
@@ -231,13 +237,64 @@ static void empty(int parent, const char *name)
 		close(dir);
 }
 
-void dp_run_thaw(struct run_hold *h)
+/* Whose directory that is: the holder, and which process it is for. False: it is no such directory. */
+static bool read_name(const char *name, struct holding *h)
+{
+	return sscanf(name, NAME "%d-%llu-%d-%llu", &h->holder, &h->began, &h->pid, &h->namespace) == 4;
+}
+
+static bool waits_for(const struct holding *h, pid_t pid)
+{
+	return h->pid == pid && h->namespace == dp_pid_namespace() && h->holder != getpid() &&
+	       dp_process_lives(h->holder, h->began);
+}
+
+/* Into the first directory that somebody else has ready for it. */
+static bool pass_on(int parent, pid_t pid)
+{
+	int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), to;
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	bool passed = false;
+	struct dirent *e;
+	struct stat st;
+
+	while (dir && !passed && (e = readdir(dir))) {
+		struct holding h;
+
+		if (!read_name(e->d_name, &h) || !waits_for(&h, pid))
+			continue;
+		to = openat(parent, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		passed = to >= 0 && !fstat(to, &st) && st.st_uid == geteuid() && !write_pid(to, pid);
+		if (to >= 0)
+			close(to);
+	}
+	if (dir)
+		closedir(dir);
+	else if (fd >= 0)
+		close(fd);
+	return passed;
+}
+
+bool dp_run_pass_on(pid_t pid)
+{
+	bool held, passed;
+	int parent = dp_run_freezer_why() ? -ENOSYS : open_own(pid, &held);
+
+	if (parent < 0)
+		return false;
+	passed = !held && pass_on(parent, pid);
+	close(parent);
+	return passed;
+}
+
+void dp_run_thaw(struct run_hold *h, bool pass)
 {
 	char name[NAME_MAX_LEN];
 
 	name_of(name, sizeof(name), h->pid);
 	if (h->parent >= 0) {
-		write_pid(h->parent, h->pid);
+		if (!h->waits && (!pass || !pass_on(h->parent, h->pid)))
+			write_pid(h->parent, h->pid);
 		empty(h->parent, name);
 		close(h->parent);
 	}

@@ -28,14 +28,15 @@
 #include "host/process/process.h"
 
 #define MS 1000000ull
-#define HURRY (-20)      /* its nice value */
-#define HELD_MAX 1000    /* at a time; more go on unheld */
-#define TURN_MS 200      /* between looks at who has been held for too long */
-#define BEAT_MS 300      /* between signs of life */
-#define SILENCE_MS 2500  /* without any, the guard is taken for stopped, */
-#define SILENCES 10      /* looked at so many times */
-#define STOPPED_MS 2500  /* so long the driver may be stopped while it traces somebody; */
-#define CONTINUED_MS 500 /* so long it may take to go on when it is told to */
+#define HURRY (-20)       /* its nice value */
+#define HELD_MAX 1000     /* at a time; more go on unheld */
+#define TURN_MS 200       /* between looks at who has been held for too long */
+#define SOON_NS 100000ull /* between looks at who is about to stand, at first */
+#define BEAT_MS 300       /* between signs of life */
+#define SILENCE_MS 2500   /* without any, the guard is taken for stopped, */
+#define SILENCES 10       /* looked at so many times */
+#define STOPPED_MS 2500   /* so long the driver may be stopped while it traces somebody; */
+#define CONTINUED_MS 500  /* so long it may take to go on when it is told to */
 
 struct held {
 	u64 number, since, dev, ino;
@@ -156,10 +157,11 @@ static void answer(struct held *h)
 	h->fd = -1;
 }
 
-static void let_go(struct held *h)
+/* Who waits for it as well gets it then, unless the driver has had it, and passes it on himself. */
+static void let_go(struct held *h, bool caught)
 {
 	answer(h);
-	dp_run_thaw(&h->hold);
+	dp_run_thaw(&h->hold, !caught);
 }
 
 static void tell_let_go(const struct held *h)
@@ -184,18 +186,21 @@ static bool tell(struct held *h)
 	h->told = true;
 	if (!dp_guard_send(control, &m, -1))
 		return true;
-	let_go(h);
+	let_go(h, false);
 	return false;
 }
 
-/* Those go on that are of this process, but for the one with that number; or (pid 0) only that one. */
-static void release(pid_t pid, u64 number)
+/*
+ * Those go on that are of this process, but for the one with that number; or (pid 0) only that one. caught: the driver
+ * has got hold of it.
+ */
+static void release(pid_t pid, u64 number, bool caught)
 {
 	u32 n = 0;
 
 	for (u32 i = 0; i < nheld; i++)
 		if (pid ? held[i].pid == pid && held[i].number != number : held[i].number == number)
-			let_go(&held[i]);
+			let_go(&held[i], caught);
 		else
 			held[n++] = held[i];
 	nheld = n;
@@ -214,7 +219,21 @@ static void look_at_driver(void)
 /* Nobody waits for a driver that does nothing; where many start at once, each has to wait for those before it. */
 static bool is_late(const struct held *h, u64 now)
 {
+	if (h->hold.waits) /* for others, who have to do with many, perhaps; it does not wait for us */
+		return now - h->since > GUARD_QUEUE_MS * MS;
 	return now - DP_MAX(h->since, worked) > GUARD_HELD_MS * MS || now - h->since > GUARD_QUEUE_MS * MS;
+}
+
+/* One who was passed on to us is held from now on. */
+static enum run_hold_state look_at_hold(struct held *h, u64 now)
+{
+	enum run_hold_state state = h->hold.events >= 0 ? dp_run_hold_state(&h->hold) : RUN_HOLD_MOVING;
+
+	if (h->hold.waits && state != RUN_HOLD_EMPTY) {
+		h->hold.waits = false;
+		h->since = now;
+	}
+	return state;
 }
 
 /* Tell of those who have come to stand; let those go who are dead, or have been held for too long. */
@@ -225,15 +244,19 @@ static void look_at_held(void)
 
 	for (u32 i = 0; i < nheld; i++) {
 		struct held *h = &held[i];
-		enum run_hold_state state = h->hold.events >= 0 ? dp_run_hold_state(&h->hold) : RUN_HOLD_MOVING;
-		bool late = is_late(h, now), empty = state == RUN_HOLD_EMPTY;
+		enum run_hold_state state = look_at_hold(h, now);
+		bool empty = state == RUN_HOLD_EMPTY, lives = !empty || strchr("ZX?", state_of(h->pid)) == NULL;
+		bool late = is_late(h, now);
 
-		/* One that lives and is no more there was moved by somebody else. */
-		if (empty ? !h->told && strchr("ZX?", state_of(h->pid)) == NULL
-			  : late && (h->fd >= 0 || h->hold.events >= 0))
+		if (h->hold.waits && lives && !late) {
+			held[n++] = *h;
+			continue;
+		}
+		/* One that lives and is no more there was moved by somebody else; one that was not passed on has run. */
+		if (empty ? !h->told && (lives || h->hold.waits) : late && (h->fd >= 0 || h->hold.events >= 0))
 			tell_let_go(h);
 		if (late || empty) {
-			let_go(h);
+			let_go(h, false);
 			continue;
 		}
 		if (!h->told && state == RUN_HOLD_FROZEN && !tell(h))
@@ -347,7 +370,7 @@ static void mark(const struct guard_message *m, int file)
 static void end(int status)
 {
 	for (u32 i = 0; i < nheld; i++)
-		let_go(&held[i]);
+		let_go(&held[i], false);
 	if (beat >= 0)
 		close(beat); /* by which the keeper ends */
 	if (keeper > 0)
@@ -366,13 +389,13 @@ static void take_commands(void)
 		else if (m.op == GUARD_EXPECT)
 			expected = m.pid;
 		else if (m.op == GUARD_DONE)
-			release(0, m.number);
+			release(0, m.number, m.caught);
 		else if (m.op == GUARD_BUSY)
 			busy_with = m.pid;
 		if (m.op == GUARD_DONE || m.op == GUARD_BUSY)
 			worked = dp_now_ns();
 		if (m.op == GUARD_BUSY && m.pid)
-			release(m.pid, m.number);
+			release(m.pid, m.number, false);
 		if (with >= 0)
 			close(with);
 	}
@@ -450,11 +473,26 @@ static void keep(void)
 	fcntl(beat, F_SETFL, O_NONBLOCK);
 }
 
+/*
+ * How long to wait for events. That somebody has come to stand the kernel tells up to 10 ms late, since it tells of a
+ * directory no more often than that, and just has told that it is populated: so look oneself, soon at first.
+ */
+static struct timespec turn(void)
+{
+	u64 ns = TURN_MS * MS, now = dp_now_ns();
+
+	for (u32 i = 0; i < nheld; i++)
+		if (!held[i].told && !held[i].hold.waits && held[i].hold.events >= 0)
+			ns = DP_MIN(ns, DP_MAX((now - held[i].since) / 4, SOON_NS));
+	return (struct timespec){0, (long)ns};
+}
+
 static void loop(void)
 {
 	static struct pollfd p[HELD_MAX + 2];
 
 	for (;;) {
+		struct timespec most = turn();
 		u32 n = 2;
 
 		p[0] = (struct pollfd){control, POLLIN, 0};
@@ -462,7 +500,7 @@ static void loop(void)
 		for (u32 i = 0; i < nheld; i++)
 			if (!held[i].told && held[i].hold.events >= 0)
 				p[n++] = (struct pollfd){held[i].hold.events, POLLPRI, 0};
-		poll(p, n, TURN_MS);
+		ppoll(p, n, &most, NULL);
 		take_commands();
 		if (p[1].revents && !take_events())
 			break;

@@ -37,6 +37,7 @@ struct guard_message {
 	s32 error;
 	s32 pid, tid;
 	bool in_exec, frozen;
+	bool caught; /* with GUARD_DONE: it is not only let go, the driver has stopped it */
 	u64 number;
 	u64 dev, ino; /* of the file that is opened */
 	u64 events;

@@ -322,7 +322,7 @@ void dp_run_start_begin(const struct guard_message *c)
 
 void dp_run_start_done(const struct guard_message *c)
 {
-	send_guard(&(struct guard_message){.op = GUARD_DONE, .number = c->number}, -1);
+	send_guard(&(struct guard_message){.op = GUARD_DONE, .number = c->number, .caught = c->caught}, -1);
 }
 
 void dp_run_start_end(void)

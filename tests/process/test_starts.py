@@ -81,12 +81,12 @@ def send(sig, *names):
 
 
 def held():
-    """Processes in frozen directories of ours, and those directories."""
-    found = []
+    """Processes in frozen directories of this namespace of ids, and those directories."""
+    found, ours = [], "-%d" % os.stat("/proc/self/ns/pid").st_ino
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open("/proc/%s/cgroup" % pid) as f:
-                found += [line for line in f if "dprobes-held-" in line and "(deleted)" not in line]
+                found += [line for line in f if "dprobes-held-" in line and ours in line and "(deleted)" not in line]
         except OSError:
             pass
     return found
@@ -165,6 +165,43 @@ def stream():
     wait_for(lambda: hits(query()) == [3 * n] or let_go(query()), timeout=LONG, what="all hits")
     assert not let_go(query()) or longest > QUEUE, (longest, query())
     assert not held(), held()
+
+
+@alone
+def several_owners():
+    """three drivers that probe the same programs hold each start one after the other: each counts each hit; when
+    the second is killed in between, the first tells whom it has not had"""
+    root()
+    dirs = [os.path.join(DIR, "driver-%d" % i) for i in range(3)]
+    own = os.environ["DPROBES_DIR"]
+
+    def in_each(which, fn):
+        for d in which:
+            os.environ["DPROBES_DIR"] = d
+            fn()
+        os.environ["DPROBES_DIR"] = own
+
+    def exact(starts, lasted, killed=False):
+        want = [3 * starts, 3 * starts]
+        wait_for(lambda: hits(query()) == want or let_go(query()), timeout=LONG, what="all hits")
+        assert not let_go(query()) or lasted > QUEUE or killed, (lasted, query())
+
+    try:
+        in_each(dirs, lambda: [insert(BRIEF, "brief_work"), insert(STATIC, "brief_work")])
+        began = time.monotonic()
+        running = [start([path]) for path in (BRIEF, STATIC) * 10]
+        assert [p.wait(LONG) for p in running] == [0] * 20
+        lasted = time.monotonic() - began
+        in_each(dirs, lambda: exact(10, lasted))
+        began = time.monotonic()
+        running = [start([path]) for path in (BRIEF, STATIC) * 5]
+        in_each(dirs[1:2], lambda: send(signal.SIGKILL, "driver-serve", "guard", "keeper"))
+        assert [p.wait(LONG) for p in running] == [0] * 10
+        lasted = time.monotonic() - began
+        in_each(dirs[:1], lambda: exact(15, lasted, killed=True))
+        wait_for(lambda: not held(), timeout=LONG, what="nobody to be held")
+    finally:
+        in_each(dirs, lambda: dprobes("remove", "--all", check=None))
 
 
 @alone

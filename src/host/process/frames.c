@@ -214,7 +214,7 @@ bool dp_move_all(struct dp_tracer *t, const struct dp_mem *mem, const struct dp_
 		 u64 patience_ns, void (*each)(void *arg), void *arg, pid_t *inside)
 {
 	u64 begin = dp_now_ns();
-	u32 ms = 0;
+	u32 us = 0;
 	bool all;
 
 	for (u32 i = 0; i < t->n; i++)
@@ -240,7 +240,7 @@ bool dp_move_all(struct dp_tracer *t, const struct dp_mem *mem, const struct dp_
 		}
 		all &= !dp_tracer_newborn(t);
 		if (!all)
-			dp_tracer_pause(t, &ms);
+			dp_tracer_pause(t, &us);
 	} while (!all && !t->dead && dp_now_ns() - begin < patience_ns);
 	return all;
 }

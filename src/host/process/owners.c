@@ -12,7 +12,7 @@
 #include "host/process/owners.h"
 
 #define NEAR 32u /* bytes before and behind a place that its patch may take */
-#define TRIES 20 /* to stop all threads */
+#define TRIES 25 /* to stop all threads */
 
 /* ---- slots ---- */
 
@@ -138,13 +138,13 @@ static int write_actions(const struct dp_mem *mem, const struct dp_owner *o)
 static bool change_actions(struct dp_tracer *t, const struct dp_mem *mem, const struct dp_owner *o)
 {
 	bool done = false;
-	u32 ms = 0;
+	u32 us = 0;
 
 	for (u32 i = 0; i < TRIES && !done && !t->dead; i++) {
 		done = !dp_tracer_stop_all(t, NULL) && !write_actions(mem, o);
 		dp_tracer_resume_all(t);
 		if (!done)
-			dp_tracer_pause(t, &ms);
+			dp_tracer_pause(t, &us);
 	}
 	return done;
 }

@@ -340,14 +340,33 @@ int dp_unpark(struct dp_parking *p, void (*ready)(void *arg), void *arg, struct 
 
 /*
  * Whether the stopped thread is still loading its program: it has no thread area yet. A program without a loader is at
- * its entry.
+ * its entry, as is one that another dprobes has held there before us.
  */
 static bool is_loading(pid_t pid)
 {
 	struct user_regs_struct regs;
 
-	return !ptrace(PTRACE_GETREGS, pid, 0, &regs) && regs.cs == CS_64BIT && !regs.fs_base &&
-	       (dp_user_ip(&regs) == dp_passed(pid, AT_ENTRY) || dp_passed(pid, AT_BASE));
+	return !ptrace(PTRACE_GETREGS, pid, 0, &regs) && regs.cs == CS_64BIT &&
+	       (dp_user_ip(&regs) == dp_passed(pid, AT_ENTRY) || (!regs.fs_base && dp_passed(pid, AT_BASE)));
+}
+
+/* Whoever has held it before us is about to leave it. */
+static bool seize_patiently(pid_t pid)
+{
+	u64 end = dp_now_ns() + DP_CATCH_MS * 1000000ull;
+	bool alone = false;
+
+	while (ptrace(PTRACE_SEIZE, pid, 0, 0)) {
+		char tracer[16] = "0";
+
+		if (errno != EPERM || alone || dp_now_ns() > end)
+			return false;
+		dp_status_field(pid, pid, "TracerPid", tracer, sizeof(tracer));
+		alone = !strcmp(tracer, "0"); /* gone between the attempt and the question: one more */
+		if (!alone)
+			usleep(LOOK_US);
+	}
+	return true;
 }
 
 /* ---- libraries that a running program loads ---- */
@@ -450,7 +469,7 @@ int dp_catch_start(struct dp_parking *p, pid_t pid, void (*go)(void *arg), void 
 {
 	int status, r;
 
-	if (ptrace(PTRACE_SEIZE, pid, 0, 0) || ptrace(PTRACE_INTERRUPT, pid, 0, 0)) {
+	if (!seize_patiently(pid) || ptrace(PTRACE_INTERRUPT, pid, 0, 0)) {
 		go(arg);
 		return dp_fail(err, E_TARGET_PERM, "process %d: %s", (int)pid, strerror(errno));
 	}

@@ -213,9 +213,9 @@ static bool interrupted(const struct load *l, pid_t tid)
 static struct dp_thread *choose_thread(struct load *l)
 {
 	struct dp_tracer *t = &l->tracer;
-	u32 ms = 0;
+	u32 us = 0;
 
-	for (int pass = 0; pass < 10; pass++, dp_tracer_pause(t, &ms))
+	for (int pass = 0; pass < 14; pass++, dp_tracer_pause(t, &us))
 		for (u32 i = t->n; i-- > 0;) { /* the first thread last: it has the most to lose */
 			struct dp_thread *th = &t->v[i];
 

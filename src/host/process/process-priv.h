@@ -117,10 +117,10 @@ void dp_tracer_pass_forks(struct dp_tracer *t);
 void dp_tracer_pump(struct dp_tracer *t);
 
 /*
- * Between two looks at a thread that was in the wrong place: let it run. Longer at each call (*ms begins with 0), since
+ * Between two looks at a thread that was in the wrong place: let it run. Longer at each call (*us begins with 0), since
  * on a busy machine a thread that is stopped again soon has not got the processor at all in between.
  */
-void dp_tracer_pause(struct dp_tracer *t, u32 *ms);
+void dp_tracer_pause(struct dp_tracer *t, u32 *us);
 
 /*
  * A thread that we trace and that stops is told of by SIGCHLD. From dp_hear_stops() on, until the signals that it found

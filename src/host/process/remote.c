@@ -261,7 +261,7 @@ static int wait_outside(struct dp_remote *r, const struct dp_range *v, u32 n, bo
 	struct dp_moves mv = {.avoid = v, .navoid = n, .slots = r->slots, .nslots = r->nslots};
 	struct dp_tracer *t = r->tracer;
 	u64 begin = dp_now_ns();
-	u32 ms = 0;
+	u32 us = 0;
 
 	for (u32 i = 0; i < t->n; i++)
 		while ((t->v[i].worked || !workers) && !t->v[i].gone && !t->v[i].released && !t->v[i].foreign) {
@@ -277,7 +277,7 @@ static int wait_outside(struct dp_remote *r, const struct dp_range *v, u32 n, bo
 			if (r->stuck)
 				return dp_fail(err, E_TARGET_STUCK, "thread %d does not come back from a call",
 					       (int)t->v[i].tid);
-			dp_tracer_pause(t, &ms);
+			dp_tracer_pause(t, &us);
 		}
 	return 0;
 }

@@ -15,7 +15,7 @@
 
 #include "host/process/same-site.h"
 
-#define TRIES 20     /* to stop all threads */
+#define TRIES 25     /* to stop all threads */
 #define AT_REST 1024 /* words that are written at one stop */
 
 /* ---- patches of others ---- */
@@ -496,7 +496,7 @@ static bool add_words(struct words *w, struct dp_mem_look *look, const struct dp
 static bool write_words(const struct word *v, u32 n, struct dp_tracer *t, const struct dp_mem *mem)
 {
 	bool done = false;
-	u32 ms = 0;
+	u32 us = 0;
 
 	for (u32 i = 0; i < TRIES && !done && !t->dead; i++) {
 		done = !dp_tracer_stop_all(t, NULL);
@@ -504,7 +504,7 @@ static bool write_words(const struct word *v, u32 n, struct dp_tracer *t, const 
 			done = !dp_mem_write(mem, v[k].at, &v[k].to, sizeof(v[k].to), NULL);
 		dp_tracer_resume_all(t);
 		if (!done)
-			dp_tracer_pause(t, &ms);
+			dp_tracer_pause(t, &us);
 	}
 	return done;
 }

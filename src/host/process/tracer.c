@@ -27,6 +27,8 @@
 #define REST_MIN_US 5ull
 #define STOP_MIN_US 50ull /* where a signal tells of it */
 #define REST_MAX_US 1000ull
+#define PAUSE_MIN_US 50u
+#define PAUSE_MAX_US 63000u
 #define DETACH_NS 30000000000ull
 #define FORKS_NS 20000000000ull
 #define USUAL_SIGNALS (0x7fffffffull & ~(SIGNAL_BIT(SIGKILL) | SIGNAL_BIT(SIGSTOP)))
@@ -701,16 +703,16 @@ void dp_tracer_rest(u64 waited_ns, bool stops)
 		usleep((useconds_t)us);
 }
 
-void dp_tracer_pause(struct dp_tracer *t, u32 *ms)
+void dp_tracer_pause(struct dp_tracer *t, u32 *us)
 {
 	u64 begin = dp_now_ns();
 
-	*ms = DP_MIN(*ms * 2 + 1, 63u);
+	*us = DP_MIN(*us * 2 + PAUSE_MIN_US, PAUSE_MAX_US);
 	/* Signals are passed on quickly: a program with a timer of a millisecond would do nothing but wait for us. */
 	do {
-		usleep(100);
+		usleep(DP_MIN(*us, 100u));
 		dp_tracer_pump(t);
-	} while (dp_now_ns() - begin < *ms * 1000000ull);
+	} while (dp_now_ns() - begin < *us * 1000ull);
 }
 
 /*
