@@ -252,7 +252,7 @@ static void look_at_held(void)
 			held[n++] = *h;
 			continue;
 		}
-		/* One that lives and is no more there was moved by somebody else; one that was not passed on has run. */
+		/* One that lives and is gone from there was moved by others; one that was not passed on has run. */
 		if (empty ? !h->told && (lives || h->hold.waits) : late && (h->fd >= 0 || h->hold.events >= 0))
 			tell_let_go(h);
 		if (late || empty) {
