@@ -88,9 +88,10 @@ struct dp_control {
 	u64 homes;     /* struct dp_redirect[], sorted: place in a detour -> original address */
 	u64 watches;   /* struct dp_watch_rt[] */
 	u32 npoints, nprobes, nredirects, nhomes;
-	u32 nwatches, pad3;
-	u32 state;                /* enum dp_state */
-	u32 owner_pid;            /* the dprobes that armed this; 0 when it let go of it for good */
+	u32 nwatches;
+	u32 owner_ns;  /* the namespace in which owner_pid is an id: the inode of /proc/self/ns/pid; 0: not known */
+	u32 state;     /* enum dp_state */
+	u32 owner_pid; /* the dprobes that armed this; 0 when it let go of it for good */
 	u64 region_lo, region_hi; /* the main mapping: code, control block, slots, rings */
 	u64 rings_hi;             /* end of the rings */
 	u64 jit_lo, jit_hi;       /* compiled programs */

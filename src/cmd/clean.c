@@ -35,8 +35,17 @@ bool dp_cmd_lives(pid_t owner)
 	char path[64], exe[8];
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)owner);
-	return owner > 0 && (!kill(owner, 0) || errno == EPERM) &&
-	       (readlink(path, exe, sizeof(exe)) >= 0 || errno != ENOENT);
+	return owner == DP_OWNER_UNSEEN || (owner > 0 && (!kill(owner, 0) || errno == EPERM) &&
+					    (readlink(path, exe, sizeof(exe)) >= 0 || errno != ENOENT));
+}
+
+const char *dp_cmd_owner(pid_t owner, char *buf, size_t size)
+{
+	if (owner == DP_OWNER_UNSEEN)
+		snprintf(buf, size, "a dprobes outside of this container");
+	else
+		snprintf(buf, size, "dprobes process %d", (int)owner);
+	return buf;
 }
 
 static void on_note(void *arg, const char *text)
@@ -61,11 +70,13 @@ static pid_t look(const struct cleaning *c, const struct dp_standing *v, u32 n, 
 static void tell_process(const struct cleaning *c, pid_t pid, bool left, pid_t running)
 {
 	struct dp_json *j = c->json;
+	char who[64];
 
 	if (c->of)
 		return;
 	if (!j && running)
-		printf("process %d: clean again but for the probes of dprobes process %d, which runs\n", pid, running);
+		printf("process %d: clean again but for the probes of %s, which runs\n", pid,
+		       dp_cmd_owner(running, who, sizeof(who)));
 	else if (!j)
 		printf("process %d: %s\n", pid, left ? "clean again" : "no probes are left in it");
 	if (!j)
@@ -74,7 +85,7 @@ static void tell_process(const struct cleaning *c, pid_t pid, bool left, pid_t r
 	dp_json_put_unsigned(j, "pid", (u64)pid);
 	dp_json_put_bool(j, "removed", left);
 	dp_json_key(j, "owner");
-	running ? dp_json_unsigned(j, (u64)running) : dp_json_null(j);
+	running > 0 ? dp_json_unsigned(j, (u64)running) : dp_json_null(j);
 	dp_json_close(j, '}');
 }
 
@@ -85,6 +96,7 @@ static void clean(struct cleaning *c, pid_t pid)
 	struct dp_standing *v = NULL;
 	struct dp_tracee t;
 	struct dp_error err = {0};
+	char who[64];
 	u32 n = 0;
 	int r = dp_standing_read(pid, &v, &n, &err);
 	bool left;
@@ -95,9 +107,9 @@ static void clean(struct cleaning *c, pid_t pid)
 		return;
 	}
 	if (!r && running && !left && !c->of)
-		c->status = dp_ui_fail(E_TARGET_BUSY,
-				       "end that dprobes, or take its programs out with `dprobes remove`",
-				       "the probes in process %d belong to dprobes process %d", pid, running);
+		c->status = dp_ui_fail(
+		    E_TARGET_BUSY, "end that dprobes, or take its programs out with `dprobes remove`",
+		    "the probes in process %d belong to %s", pid, dp_cmd_owner(running, who, sizeof(who)));
 	else if (!r)
 		r = dp_recover_open(&t, pid, NULL, &opt, &err);
 	if (!r && c->status == CMD_OK) {

@@ -160,7 +160,11 @@ static const char *who(const struct row *row)
 		return "library";
 	if (!row->owner)
 		return "dprobes";
-	snprintf(text, sizeof(text), "dprobes %d%s", (int)row->owner, dp_cmd_lives(row->owner) ? "" : " (ended)");
+	if (row->owner == DP_OWNER_UNSEEN)
+		snprintf(text, sizeof(text), "dprobes elsewhere");
+	else
+		snprintf(text, sizeof(text), "dprobes %d%s", (int)row->owner,
+			 dp_cmd_lives(row->owner) ? "" : " (ended)");
 	return text;
 }
 

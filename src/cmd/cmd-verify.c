@@ -189,7 +189,8 @@ static void check_mapping(struct check *c, const struct dp_map *map)
 static void hint(const struct check *c, char *buf, size_t size)
 {
 	pid_t owner = c->nours ? c->ours[0].owner : 0;
-	bool killed = owner && kill(owner, 0) && errno == ESRCH;
+	bool killed = owner > 0 && kill(owner, 0) && errno == ESRCH;
+	char who[64];
 
 	*buf = '\0';
 	if (!c->places || c->known < c->places || !owner)
@@ -206,7 +207,7 @@ static void hint(const struct check *c, char *buf, size_t size)
 			 "`dprobes clean -p %d` takes them away",
 			 owner, c->pid);
 	else
-		snprintf(buf, size, "they are the probes of dprobes process %d, which runs", owner);
+		snprintf(buf, size, "they are the probes of %s, which runs", dp_cmd_owner(owner, who, sizeof(who)));
 }
 
 static void json_begin(const struct check *c)

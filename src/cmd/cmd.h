@@ -42,6 +42,7 @@ int dp_cmd_explain(int argc, char **argv);
 int dp_cmd_list(int argc, char **argv);
 int dp_cmd_list_processes(bool json); /* list-all.c */
 bool dp_cmd_lives(pid_t owner);       /* clean.c: the dprobes of that id runs, whosever it is */
+const char *dp_cmd_owner(pid_t owner, char *buf, size_t size); /* its name in a message */
 int dp_cmd_clean(int argc, char **argv);
 int dp_cmd_load(int argc, char **argv);
 int dp_cmd_unload(int argc, char **argv);

@@ -124,7 +124,7 @@ void dp_cmd_json_owner(struct dp_json *j, pid_t owner)
 
 static void json_row(const struct owned *r)
 {
-	double age = r->owner && dp_cmd_lives(r->owner) ? age_of(r->owner) : -1;
+	double age = r->owner > 0 && dp_cmd_lives(r->owner) ? age_of(r->owner) : -1;
 	char name[16] = "", command[COMMAND_MAX] = "";
 	struct dp_line line = {0};
 	struct dp_json j = {.line = &line};
@@ -151,6 +151,8 @@ static void print(const struct owned *r)
 	dp_task_comm((u32)r->pid, name);
 	if (r->owner && !dp_cmd_lives(r->owner)) {
 		snprintf(who, sizeof(who), "%d (ended)", (int)r->owner);
+	} else if (r->owner == DP_OWNER_UNSEEN) {
+		snprintf(who, sizeof(who), "elsewhere");
 	} else if (r->owner) {
 		snprintf(who, sizeof(who), "%d", (int)r->owner);
 		put_age(age_of(r->owner), age);

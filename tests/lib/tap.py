@@ -137,7 +137,8 @@ def trace_start(*args, command=DPROBES, **kw):
     """Start `dprobes trace` in the background with its output captured in files; returns (process, out, err)."""
     out = tempfile.NamedTemporaryFile("w+", prefix="dp-out-", delete=False)
     err = tempfile.NamedTemporaryFile("w+", prefix="dp-err-", delete=False)
-    p = start([command, "trace", *map(str, args)], stdout=out, stderr=err, **kw)
+    command = command if isinstance(command, list) else [command]
+    p = start([*command, "trace", *map(str, args)], stdout=out, stderr=err, **kw)
     p.out_path, p.err_path = out.name, err.name
     return p
 

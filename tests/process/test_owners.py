@@ -299,6 +299,82 @@ def killed():
     o.clean_end()
 
 
+class Container:
+    """A namespace of process ids, which is seen from outside, but does not see out of it."""
+
+    def __init__(self):
+        if os.geteuid() != 0:
+            raise Skip("namespaces are root's to make")
+        need("unshare", "nsenter")
+        self.p = start(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sleep", "600"])
+        wait_for(lambda: self.children(self.p.pid), what="the first process there")
+        self.first, = self.children(self.p.pid)
+
+    @staticmethod
+    def children(pid):
+        with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+            return [int(x) for x in f.read().split()]
+
+    def argv(self, *argv):
+        return ["nsenter", "-t", str(self.first), "-p", "-m", "--", *map(str, argv)]
+
+    def counts(self):
+        """The program, by its id here, and its id there."""
+        o = Live(self.argv(COUNTS, 4))
+        o.pid, = self.children(o.p.pid)
+        ids = re.search(r"^NSpid:.*\t(\d+)$", text_of("/proc/%d/status" % o.pid), re.M)
+        return o, int(ids.group(1))
+
+    def trace(self, pid, *args):
+        """One that has begun; its id is the one that it has here."""
+        t = trace_start("-p", pid, "-o", "/dev/null", *args, command=self.argv(DPROBES))
+        wait_for(lambda: self.children(t.pid), what="the command there")
+        t.id, = self.children(t.pid)
+        return t
+
+
+@test
+def another_namespace():
+    """owners in a container and outside of it, which know each other by other ids, or not at all: both count each call
+    of the same function, nobody cleans up behind who lives, and behind who was killed the one outside does"""
+    c = Container()
+    o, inner = c.counts()
+
+    def steady():
+        return int(o("stop").split()[0])
+
+    inside, outside = None, None
+    for first in ("inside", "outside"):
+        calls = {}
+        for who in (first, "outside" if first == "inside" else "inside"):
+            calls[who] = steady()
+            t = c.trace(inner, "p:e steady count()") if who == "inside" else trace(o.pid, "p:e steady count()")
+            wait_for(lambda: getattr(t, "id", t.pid) in owners(o.pid), what="the probes, by our id of their owner")
+            assert o("go") == "ok"
+            inside, outside = (t, outside) if who == "inside" else (inside, t)
+        r = dprobes("clean", "-p", o.pid)
+        assert r.returncode == 1 and "E-TARGET-BUSY" in r.stderr, r.stderr
+        r = subprocess.run(c.argv(DPROBES, "clean", "-p", inner), capture_output=True, text=True)
+        assert r.returncode == 1 and "E-TARGET-BUSY" in r.stderr, r
+        time.sleep(0.05)
+        end = steady()
+        assert hits(outside, "e") == end - calls["outside"]
+        os.kill(inside.id, signal.SIGINT)
+        assert inside.wait(60) == 0, text_of(inside.err_path)
+        assert rows_of(text_of(inside.err_path))["e"]["hits"] == end - calls["inside"]
+        assert not our_mappings(o.pid) and not code_differs(o.pid)
+        assert o("go") == "ok"
+    inside = c.trace(inner, "p:e steady count()")
+    wait_for(lambda: inside.id in owners(o.pid), what="the probes")
+    for pid in (*c.children(inside.id), inside.id):
+        os.kill(pid, signal.SIGKILL)
+    inside.wait(60)
+    dprobes("clean", "-p", o.pid, check=0)
+    assert not our_mappings(o.pid) and not code_differs(o.pid)
+    assert o.end() == 0
+    c.p.kill()
+
+
 def records(pid):
     """What is written down about a process."""
     uid, runtime = os.geteuid(), os.environ.get("XDG_RUNTIME_DIR")

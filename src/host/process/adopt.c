@@ -160,6 +160,7 @@ static void take_over(struct dp_session *s, struct dp_known *k)
 	struct dp_control *c = &k->block.ctl;
 
 	c->owner_pid = (u32)getpid();
+	c->owner_ns = (u32)dp_pid_namespace();
 	s->control = c->self;
 	s->slots_off = c->slots - c->region_lo;
 	s->tids_off = c->tids - c->region_lo;

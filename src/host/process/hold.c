@@ -3,6 +3,7 @@
  * What dprobes share: a directory of each user for what they write down, and a lock, so that each process is changed by
  * one of them at a time.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,7 +16,8 @@
 #include "host/process/hold.h"
 #include "host/process/process-priv.h"
 
-#define PATIENCE_NS 30000000000ull /* arming takes some 0.1 s, and waiting for threads to leave some seconds */
+#define FIRST_NAMESPACE 0xeffffffcull /* of process ids: a constant of the kernel */
+#define PATIENCE_NS 30000000000ull    /* arming takes some 0.1 s, and waiting for threads to leave some seconds */
 
 /* A directory that nobody else can write to. */
 static bool own_dir(const char *path)
@@ -56,6 +58,34 @@ u64 dp_pid_namespace(void)
 	if (!own && !stat("/proc/self/ns/pid", &st))
 		own = st.st_ino;
 	return own;
+}
+
+pid_t dp_id_in_namespace(u32 pid, u64 namespace)
+{
+	bool all = dp_pid_namespace() == FIRST_NAMESPACE; /* from there all others can be seen */
+	DIR *dir = namespace && namespace != dp_pid_namespace() ? opendir("/proc") : NULL;
+	struct dirent *e;
+	pid_t found = 0;
+	struct stat st;
+	char path[64];
+
+	if (!dir)
+		return namespace && namespace != dp_pid_namespace() ? DP_OWNER_UNSEEN : (pid_t)pid;
+	while (!found && (e = readdir(dir))) {
+		pid_t id = (pid_t)atoi(e->d_name);
+
+		if (id <= 0)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)id);
+		if (stat(path, &st)) /* it may be somebody else's */
+			all &= errno == ENOENT;
+		else if (st.st_ino == namespace && dp_inner_tid(id, id) == (pid_t)pid)
+			found = id;
+		else
+			all |= st.st_ino == namespace && !geteuid();
+	}
+	closedir(dir);
+	return found || all ? found : DP_OWNER_UNSEEN;
 }
 
 /* ---- one at a time ---- */

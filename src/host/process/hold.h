@@ -12,6 +12,8 @@
 bool dp_record_dir(char *buf, size_t size);
 /* Of this process: ids of processes mean something in their namespace only. */
 u64 dp_pid_namespace(void);
+/* Our id of a process that has the id in that namespace (0: ours). 0: there is none; or DP_OWNER_UNSEEN. */
+pid_t dp_id_in_namespace(u32 pid, u64 namespace);
 
 /*
  * No other dprobes, of whatever user, takes probes into that process or out of it until the release, or our end. Not

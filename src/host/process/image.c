@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "host/process/arm-priv.h"
+#include "host/process/hold.h"
 
 /* The space's areas from the first-th on, sorted and joined; NULL: no memory. */
 struct dp_range *dp_merge_areas(const struct dp_space *sp, u32 first, u32 *n)
@@ -265,6 +266,7 @@ int dp_build_control(struct arming *a, struct dp_error *err)
 	c->region_lo = s->region;
 	c->region_hi = s->region + a->lay.end;
 	c->owner_pid = (u32)getpid();
+	c->owner_ns = (u32)dp_pid_namespace();
 	c->pid = (u32)dp_inner_tid(s->pid, s->pid);
 	c->old_trap[2] = ~0ull;
 	c->signals = s->region + a->lay.cells + s->watch.ngroups * 8ull;

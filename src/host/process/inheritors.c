@@ -39,7 +39,7 @@ static u64 ownerless(pid_t pid, u64 rings_at)
 	for (u32 i = 0; i < n && !found; i++) {
 		struct dp_block b = {.points = NULL};
 
-		if (!dp_block_read(&b, &mem, v[i], NULL) && b.ctl.rings == rings_at && !dp_owner_lives(b.ctl.owner_pid))
+		if (!dp_block_read(&b, &mem, v[i], NULL) && b.ctl.rings == rings_at && !dp_owner_of(&b.ctl))
 			found = v[i];
 		dp_block_free(&b);
 	}
@@ -213,7 +213,7 @@ static int settle_claim(struct dp_session *s, u64 addr, struct settled *done, st
 	h.rings_at = b.ctl.rings;
 	if (r) /* a predecessor's last call may just have taken it away */
 		r = dp_block_there(s->pid, addr) ? r : 0;
-	else if (dp_owner_lives(b.ctl.owner_pid))
+	else if (dp_owner_of(&b.ctl))
 		r = busy(s, b.ctl.owner_pid, err);
 	else {
 		h.file = dp_rings_at(s->pid, h.rings_at);

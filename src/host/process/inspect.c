@@ -8,13 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/process/hold.h"
 #include "host/process/same-site.h"
+
+/* Somebody runs who has its id, or it is in a namespace into which we cannot see. */
+static bool is_tended(const struct dp_control *c)
+{
+	pid_t id = dp_id_in_namespace(c->owner_pid, c->owner_ns);
+
+	return id < 0 || (id && (!kill(id, 0) || errno == EPERM));
+}
 
 /* The original bytes of a patch: its file is there as it was, and somebody goes on with the probe. */
 static bool is_out(const struct dp_block *t, const struct dp_patch *p, const struct dp_maps *maps)
 {
-	return dp_code_file(maps, p->addr) == (p->file & ~DP_FILE_STAYS) && t->ctl.owner_pid &&
-	       (!kill((pid_t)t->ctl.owner_pid, 0) || errno == EPERM);
+	return dp_code_file(maps, p->addr) == (p->file & ~DP_FILE_STAYS) && t->ctl.owner_pid && is_tended(&t->ctl);
 }
 
 /* The jump of another session which came later to the same instruction: its detour has the hits of this one. */
@@ -49,6 +57,7 @@ static u32 collect(const struct dp_block *t, const struct dp_mem *mem, const str
 		   const struct dp_knowns *known, struct dp_standing *v)
 {
 	const struct dp_control *c = &t->ctl;
+	pid_t id = dp_id_in_namespace(c->owner_pid, c->owner_ns), owner = id < 0 ? DP_OWNER_UNSEEN : id;
 	u32 n = 0;
 
 	for (u32 i = 0; i < c->npoints; i++) {
@@ -62,12 +71,12 @@ static u32 collect(const struct dp_block *t, const struct dp_mem *mem, const str
 			v[n].is_return = t->probes[k].flags & DP_PROBE_RETURN;
 			v[n].outcome = patch->len == 1 ? DP_OUTCOME_TRAP : DP_OUTCOME_JUMP;
 			v[n].state = state_of(t, patch, mem, maps, known);
-			v[n].owner = (pid_t)c->owner_pid;
+			v[n].owner = owner;
 			n++;
 		}
 	}
 	/* Nothing is watched any more when the owner has ended. */
-	for (u32 i = 0; i < c->nwatches && (kill((pid_t)c->owner_pid, 0) == 0 || errno == EPERM); i++) {
+	for (u32 i = 0; i < c->nwatches && is_tended(c); i++) {
 		const struct dp_watch_rt *w = &t->watches[i];
 
 		for (u32 k = 0; w->addr && k < w->n && n < c->nprobes; k++)
@@ -75,7 +84,7 @@ static u32 collect(const struct dp_block *t, const struct dp_mem *mem, const str
 						      .is_watch = true,
 						      .outcome = DP_OUTCOME_JUMP,
 						      .state = DP_STANDING_ARMED,
-						      .owner = (pid_t)c->owner_pid};
+						      .owner = owner};
 	}
 	return n;
 }

@@ -239,12 +239,14 @@ enum dp_standing_state {
 	DP_STANDING_GONE,    /* the original bytes are there, or the module is unmapped */
 };
 
+#define DP_OWNER_UNSEEN (-1) /* in a namespace of process ids into which this one cannot see */
+
 struct dp_standing { /* one probe at one address; a return probe has one for each exit */
 	u64 addr;
 	bool is_return, is_watch;
 	enum dp_outcome outcome;
 	enum dp_standing_state state;
-	pid_t owner; /* the dprobes that set it, which may have ended; 0: it let go of it for good */
+	pid_t owner; /* the dprobes that set it, which may have ended; 0: nobody any more; or DP_OWNER_UNSEEN */
 };
 
 /*

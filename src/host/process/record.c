@@ -450,11 +450,11 @@ static bool read_claim(const struct search *s, struct dp_known *k, u64 region)
 	if (dp_mem_open(&mem, s->pid, NULL))
 		return false;
 	at = dp_control_of(&mem, region);
-	good = at && !dp_block_read(&k->block, &mem, at, NULL) && dp_owner_lives(k->block.ctl.owner_pid);
+	good = at && !dp_block_read(&k->block, &mem, at, NULL) && dp_owner_of(&k->block.ctl);
 	dp_mem_close(&mem);
 	if (!good)
 		return false;
-	k->owner = (pid_t)k->block.ctl.owner_pid;
+	k->owner = dp_owner_of(&k->block.ctl);
 	k->owner_started = dp_process_started(k->owner);
 	k->file = dp_rings_at(s->pid, k->block.ctl.rings);
 	return true;
@@ -558,7 +558,7 @@ void dp_record_take(struct dp_session *s, const struct dp_known *k)
 
 bool dp_known_owner_lives(const struct dp_known *k)
 {
-	return k->owner != getpid() && dp_process_lives(k->owner, k->owner_started);
+	return k->owner == DP_OWNER_UNSEEN || (k->owner != getpid() && dp_process_lives(k->owner, k->owner_started));
 }
 
 /* The executable of another user's process is not to be seen, but its name is. */
@@ -574,4 +574,11 @@ bool dp_owner_lives(u32 pid)
 		return false;
 	return pid != (u32)getpid() && strstr(name, "dprobes") &&
 	       dp_process_lives((pid_t)pid, dp_process_started((pid_t)pid));
+}
+
+pid_t dp_owner_of(const struct dp_control *ctl)
+{
+	pid_t id = dp_id_in_namespace(ctl->owner_pid, ctl->owner_ns);
+
+	return id > 0 && !dp_owner_lives((u32)id) ? 0 : id;
 }

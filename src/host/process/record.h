@@ -33,8 +33,8 @@ void dp_record_end(struct dp_session *s, bool forget);
 
 struct dp_known {
 	struct dp_block block;
-	pid_t pid; /* for which it was written: this process, or one from which it inherited the probes */
-	pid_t owner;
+	pid_t pid;   /* for which it was written: this process, or one from which it inherited the probes */
+	pid_t owner; /* or DP_OWNER_UNSEEN */
 	u64 started, owner_started;
 	struct dp_file_id file;   /* behind the rings */
 	struct dp_ring_map rings; /* their layout; at is NULL */
@@ -54,7 +54,9 @@ bool dp_maps_may_have_owners(const struct dp_maps *maps);
 void dp_knowns_free(struct dp_knowns *k);
 void dp_known_forget(const struct dp_known *k);      /* nobody carries these probes any more */
 bool dp_known_owner_lives(const struct dp_known *k); /* and is another process than this one */
-bool dp_owner_lives(u32 pid); /* as a control block has it that we did not write: another dprobes that runs */
+/* The owner that a control block names which we did not write: our id of it, 0: none that lives, or DP_OWNER_UNSEEN. */
+pid_t dp_owner_of(const struct dp_control *ctl);
+bool dp_owner_lives(u32 pid); /* one that we can see: another dprobes that runs */
 
 bool dp_is_rings(const struct dp_map *map); /* by its name */
 struct dp_file_id dp_map_file(const struct dp_map *map);

@@ -365,8 +365,7 @@ static bool any_unknown(const struct dp_same *ss, const struct dp_mem *mem, cons
 	bool any = false;
 
 	for (u32 i = 0; i < n; i++)
-		any |= v[i].ctl.region_lo != own && !is_known(ss, v[i].ctl.region_lo) &&
-		       dp_owner_lives(v[i].ctl.owner_pid);
+		any |= v[i].ctl.region_lo != own && !is_known(ss, v[i].ctl.region_lo) && dp_owner_of(&v[i].ctl);
 	free(v);
 	return any;
 }
