@@ -31,7 +31,7 @@ FORMS = [
     (r"\bN s\b", "N"),  # seconds stand apart in columns
     # Functions that the C library does not export have names only with its debug symbols, and from glibc 2.41 on one of
     # these makes many of the system calls.
-    (r"\b(?:start_thread|clone[3N]?|open|clock_nanosleep|libc\.so\.[6N])\+N", "LIBC+N"),
+    (r"\b(?:start_thread|clone[3N]?|open|clock_nanosleep|__internal_syscall_cancel|libc\.so\.[6N])\+N", "LIBC+N"),
     (r"\s+", " "),
 ]
 
