@@ -103,6 +103,8 @@ def one_path():
     if subprocess.run(["unshare", "-m", "sh", "-c", mounts.replace("exec " + path, "true")]).returncode:
         raise Skip("no mount namespace can be made here")
     p = [Live(path), Live(["unshare", "-m", "sh", "-c", mounts])]
+    if lib not in text_of("/proc/%d/maps" % p[1].pid):
+        raise Skip("paths in other mount namespaces are shown in another form here, as in a chroot")
     got, _, err = traced(p, "p libitem:work $i->n $i->name")
     wanted = ({"i->n": 5, "i->name": "one"}, {"i->n": 6, "i->name": "two"})
     assert len(got) == 1 and list(got.values())[0] in wanted, got
