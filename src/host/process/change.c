@@ -153,59 +153,6 @@ void dp_session_drop(struct dp_session *s, u32 probe)
 	s->probes[probe].leaving = true;
 }
 
-/* ---- probes that are not in place for a while ---- */
-
-static bool set_aside(struct dp_session *s, u32 probe)
-{
-	for (u32 i = 0; i < s->nspots; i++) {
-		if (s->spots[i].owner != probe)
-			continue;
-		if (!dp_grow((void **)&s->idle, &s->cap_idle, s->nidle, sizeof(*s->idle)))
-			return false;
-		s->idle[s->nidle++] = s->spots[i];
-	}
-	return true;
-}
-
-static bool take_up(struct dp_session *s, u32 probe)
-{
-	size_t room = s->cap_spots;
-
-	for (u32 i = 0; i < s->nidle; i++) {
-		if (s->idle[i].owner != probe)
-			continue;
-		if (!dp_grow((void **)&s->spots, &room, s->nspots, sizeof(*s->spots)))
-			return false;
-		s->cap_spots = (u32)room;
-		s->spots[s->nspots++] = s->idle[i];
-	}
-	return true;
-}
-
-/* Those of probes that are in place again, or still. */
-static void forget_idle(struct dp_session *s)
-{
-	u32 n = 0;
-
-	for (u32 i = 0; i < s->nidle; i++)
-		if (dp_spot_probe(s, &s->idle[i])->paused)
-			s->idle[n++] = s->idle[i];
-	s->nidle = n;
-}
-
-int dp_session_pause(struct dp_session *s, u32 probe, bool pause)
-{
-	struct dp_probe *p = &s->probes[probe];
-
-	if (!p->event || p->event->is_watch || p->paused == pause || p->leaving || p->fresh)
-		return -EINVAL;
-	if (!(pause ? set_aside(s, probe) : take_up(s, probe)))
-		return -ENOMEM;
-	p->paused = p->leaving = pause;
-	p->fresh = p->resumed = !pause;
-	return 0;
-}
-
 /* ---- what is to stand ---- */
 
 static bool gather(struct change *c)
@@ -670,7 +617,7 @@ static void adopt_plan(struct change *c, bool out)
 		s->changes.jit_used = c->jit.hi - s->block.ctl.jit_lo;
 	for (u32 i = 0; i < s->nprobes; i++) /* those that leave are still looked at by whoever shows their records */
 		s->probes[i].fresh = s->probes[i].resumed = s->probes[i].out = false;
-	forget_idle(s);
+	dp_session_forget_idle(s);
 	if (out) {
 		forget_points(&s->plan);
 		for (u32 i = 0; i < c->nleft; i++)
@@ -698,7 +645,7 @@ void dp_session_cancel(struct dp_session *s)
 			free_probe(p);
 		p->leaving = p->fresh = p->resumed = false;
 	}
-	forget_idle(s);
+	dp_session_forget_idle(s);
 	trim_probes(s);
 }
 

@@ -154,6 +154,14 @@ bool dp_tracer_newborn(struct dp_tracer *t);
 /* Whether a stopped thread is in code that makes calls for us. */
 bool dp_tracer_at_work(const struct dp_thread *th, const struct user_regs_struct *regs);
 
+/* ---- what a stop is about (tracer-stops.c), for tracer.c ---- */
+
+/* It has stopped, and what it is to go on with is settled. */
+void dp_tracer_on_stop(struct dp_tracer *t, struct dp_thread *th, int status);
+bool dp_tracer_trap_pending(const struct dp_tracer *t, pid_t tid);
+u64 dp_signal_mask(pid_t tid, const char *name); /* of a line of its status */
+bool dp_shares_memory(pid_t a, pid_t b);
+
 /* ---- calls made by a thread of the target (remote.c) ---- */
 
 struct dp_call {

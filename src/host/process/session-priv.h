@@ -257,6 +257,9 @@ struct dp_withdrawn;
 void dp_session_add_withdrawn(struct dp_session *s, const struct dp_withdrawn *wd); /* to its figures */
 void dp_session_say(struct dp_session *s, const char *fmt, ...) DP_PRINTF(2, 3);
 
+/* idle.c */
+void dp_session_forget_idle(struct dp_session *s); /* those of probes that are in place again, or still */
+
 /* inheritors.c */
 /* Processes that inherited the probes by fork lose them. before: the block as it was when most of them did. */
 void dp_withdraw_inheritors(struct dp_session *s, const struct dp_block *before);
