@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Several dprobes probe one process at once: each has its own probes and counts, and takes away no more than these."""
+import contextlib
 import os
 import random
 import re
@@ -75,7 +76,8 @@ def abandon(t):
     """Killed, with what would clean up behind it."""
     t.send_signal(signal.SIGSTOP)  # it makes no other one meanwhile
     for pid in cleaner_of(t):
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it was about to end
+            os.kill(pid, signal.SIGKILL)
     stop(t, signal.SIGKILL)
 
 
