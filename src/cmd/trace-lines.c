@@ -6,17 +6,29 @@
 
 #include "base/nearest.h"
 #include "cmd/line-modules.h"
+#include "host/kernel/kernel.h"
 #include "lang/dpcc/dpcc.h"
 #include "lang/dpcc/syscalls.h"
 #include "symbols/needed.h"
 #include "symbols/statics.h"
 #include "symbols/tracepoints.h"
 
+/* A source line in the kernel, which has symbols alone: the compiler reads debug information. */
+static bool is_kernel_line(const struct event_line *line)
+{
+	const struct dp_location *loc = &dp_event_of_line(line->parsed)->loc;
+
+	return loc->kind == DP_LOC_LINE && dp_kernel_is_place(loc);
+}
+
 bool dp_cmd_lines_need_compiler(const struct event_lines *e)
 {
-	for (u32 i = 0; i < e->n; i++)
-		if (!e->v[i].parsed && (dp_cc_line_is_body(e->v[i].text) || dp_cc_line_says_more(e->v[i].text)))
+	for (u32 i = 0; i < e->n; i++) {
+		const struct event_line *l = &e->v[i];
+
+		if (l->parsed ? is_kernel_line(l) : dp_cc_line_is_body(l->text) || dp_cc_line_says_more(l->text))
 			return true;
+	}
 	return false;
 }
 

@@ -179,10 +179,10 @@ bool dp_debuginfod_there(void)
  * Ask the servers of DEBUGINFOD_URLS, through the library that other tools ask through, so that
  * what one of them has fetched is there for all. The library is optional.
  */
-bool dp_mod_fetch_debug(struct dp_module *m)
+bool dp_debuginfod_find(const char *what, const char *build_id, char *path, size_t size, char *why, size_t why_size)
 {
 	const char *urls = getenv("DEBUGINFOD_URLS");
-	void *lib = urls && *urls && m->build_id[0] ? dlopen(DEBUGINFOD, RTLD_NOW) : NULL;
+	void *lib = urls && *urls && *build_id ? dlopen(DEBUGINFOD, RTLD_NOW) : NULL;
 	void *(*begin)(void) = lib ? (void *(*)(void))dlsym(lib, "debuginfod_begin") : NULL;
 	void (*end)(void *) = lib ? (void (*)(void *))dlsym(lib, "debuginfod_end") : NULL;
 	int (*find)(void *, const unsigned char *, int, char **) =
@@ -190,31 +190,38 @@ bool dp_mod_fetch_debug(struct dp_module *m)
 	void (*progress)(void *, int (*)(void *, long, long)) =
 	    lib ? (void (*)(void *, int (*)(void *, long, long)))dlsym(lib, "debuginfod_set_progressfn") : NULL;
 	void *client = begin && end && find ? begin() : NULL;
-	char *path = NULL;
-	bool found = false;
+	char *found = NULL;
 	int fd;
 
-	if (urls && *urls && m->build_id[0] && !client)
-		dp_format(m->debug_why, sizeof(m->debug_why),
+	if (urls && *urls && *build_id && !client)
+		dp_format(why, why_size,
 			  dp_built_static ? "DEBUGINFOD_URLS is set, but a static dprobes asks no servers"
 					  : "DEBUGINFOD_URLS is set, but " DEBUGINFOD " is not installed");
-	fetching.name = m->base;
+	fetching.name = what;
 	fetching.since = seconds();
 	if (client && progress)
 		progress(client, waiting);
 	/* Length 0: the id is text. */
-	fd = client ? find(client, (const unsigned char *)m->build_id, 0, &path) : -1;
-	if (fd >= 0) {
+	fd = client ? find(client, (const unsigned char *)build_id, 0, &found) : -1;
+	if (fd >= 0)
 		close(fd);
-		found = try_file(m, path, NULL);
-	} else if (client) {
-		dp_format(m->debug_why, sizeof(m->debug_why), "the servers of DEBUGINFOD_URLS: %s",
+	else if (client)
+		dp_format(why, why_size, "the servers of DEBUGINFOD_URLS: %s",
 			  fd == -ENOENT ? "they do not have it" : strerror(-fd));
-	}
-	free(path);
+	if (fd >= 0)
+		dp_format(path, size, "%s", found);
+	free(found);
 	if (client)
 		end(client);
-	return found; /* the library stays: it may have threads */
+	return fd >= 0; /* the library stays: it may have threads */
+}
+
+bool dp_mod_fetch_debug(struct dp_module *m)
+{
+	char path[4096];
+
+	return dp_debuginfod_find(m->base, m->build_id, path, sizeof(path), m->debug_why, sizeof(m->debug_why)) &&
+	       try_file(m, path, NULL);
 }
 
 int dp_mod_no_debug(struct dp_module *m, struct dp_error *err)

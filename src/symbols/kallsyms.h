@@ -32,4 +32,10 @@ int dp_kallsyms_find(const char *name, u64 *addr, struct dp_error *err);
  */
 bool dp_kernel_build_id(const char *module, char *hex, size_t size);
 
+/*
+ * The path of a file with the debug information of the running kernel: of its package, of who has built it here, or
+ * from the servers of DEBUGINFOD_URLS. E_LINE_NODEBUG, with what can be done.
+ */
+int dp_kernel_debug_file(char *path, size_t size, struct dp_error *err);
+
 #endif

@@ -193,6 +193,8 @@ const char *dp_mod_sym_demangled(struct dp_module *m, size_t i); /* NULL: not a 
 bool dp_mod_debug_path(u32 i, const char *name, char *buf, size_t size);
 bool dp_mod_open_debug(struct dp_module *m);
 bool dp_mod_fetch_debug(struct dp_module *m);
+/* The path of debug information from the servers of DEBUGINFOD_URLS; why: not, if there is more to say of it. */
+bool dp_debuginfod_find(const char *what, const char *build_id, char *path, size_t size, char *why, size_t why_size);
 /* package.c: the installed package that has the file; what to install for its debug information, "" when unknown. */
 bool dp_package_of(const char *path, char *name, size_t size);
 void dp_package_advice(const char *path, const char *build_id, char *text, size_t size);

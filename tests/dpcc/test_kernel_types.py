@@ -26,14 +26,21 @@ __attribute__((noinline)) int work(struct page *page, int order)
 }
 int start_kernel(void) { return work(&first, 3); }
 """
+TWICE = """
+static inline __attribute__((always_inline)) long halved(long all) { __asm__("shr %0" : "+D"(all)); return all; }
+long whole(long all)
+{
+	return halved(all);
+}
+"""
 
 
-def compile_text(source, *options):
+def compile_text(source, *options, env=None):
     with tempfile.NamedTemporaryFile("w", suffix=".dpc", prefix="dp-kernel-") as f:
         f.write(source)
         f.flush()
         return subprocess.run([DPCC, "-o", "-", *options, f.name], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True,
+                              stderr=subprocess.PIPE, text=True, env=env,
                               timeout=60)
 
 
@@ -96,6 +103,8 @@ def named_errors():
     bad(compile_text(handler("vfs_open", "log($path->nothing);")), "E-DPCC", "nothing")
     bad(compile_text(handler("no_such_function", "log($x);")), "E-VAR-NONE", "does not know the function")
     bad(compile_text(handler("fs/open.c:10", "log(1);")), "E-LINE-NODEBUG")
+    bad(compile_text(handler("inode.c:10", "log(1);").replace("(kernel)", "(kmod)")), "E-KERNEL-PLACE",
+        "a source line of a module")
     bad(compile_text(handler("zzz*", "log(1);")), "E-SYM-NONE")
     bad(compile_text(handler("*", "log(1);")), "E-PROG-LIMIT", "more than 256 functions")
     bad(compile_text(handler("f", "log(1);").replace("(kernel)", "(kmod)").replace("vmlinux", "no_such_module")),
@@ -122,6 +131,42 @@ def debug_file():
         assert "at = return" not in r.stdout, r.stdout
         assert "build_id" not in r.stdout, r.stdout
         of_one_build(work, path)
+
+
+def running_build():
+    """The build-id of this machine's kernel."""
+    with open("/sys/kernel/notes", "rb") as f:
+        notes = f.read()
+    at = notes.index(bytes.fromhex("040000001400000003000000474e5500")) + 16
+    return notes[at:at + 20].hex()
+
+
+@test
+def running_kernel():
+    """the running kernel's debug file is found, for places that BTF does not know"""
+    btf()
+    with tempfile.TemporaryDirectory(prefix="dp-kernel-") as work:
+        os.mkdir(os.path.join(work, "boot"))
+        path = os.path.join(work, "boot", "vmlinux-" + os.uname().release)
+        sources = [os.path.join(work, "fake.c"), os.path.join(work, "other.c")]
+        for name, text in zip(sources, (FAKE + "char _text[1];", TWICE)):
+            with open(name, "w") as f:
+                f.write(text + "static int twice(int n) { return n ^ 77; }\nint (*v)(int) = twice;\n".replace(
+                    "v)", os.path.basename(name)[0] + ")"))
+        env = dict(os.environ, DPROBES_DEBUG_PATH=work)
+        make = ["gcc", "-g", "-O1", "-ffreestanding", "-nostdlib", "-static", "-no-pie", "-fno-pic", "-mcmodel=kernel",
+                "-Wl,-Ttext=0xffffffff81000000,-e,start_kernel", "-o", path, *sources]
+        subprocess.run([*make, "-Wl,--build-id"], check=True)
+        place = handler("fake.c:9", "log($sum, $p->flags, $current);")
+        bad(compile_text(place, env=env), "E-LINE-NODEBUG", "boot/vmlinux-", "is of another build")
+        subprocess.run([*make, "-Wl,--build-id=0x" + running_build()], check=True)
+        r = compile_text(place, env=env)
+        good(r, "offset = work+0x", '"$sum" s32')
+        good(compile_text(handler("vfs_open", "log($path->dentry->d_name.len);"), env=env), "offset = vfs_open\n")
+        good(compile_text(handler("halved", "log($all);"), env=env), "offset = whole+0x")
+        good(compile_text(handler("whole+3", "log(1);"), env=env), "offset = whole+0x3")
+        # Two functions have the name, which does not tell where this is.
+        good(compile_text(handler("other.c:7", "log($n);"), env=env), "offset = 0x")
 
 
 def of_one_build(work, debug_file):

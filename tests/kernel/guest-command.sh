@@ -152,8 +152,58 @@ trace_patterns() {
 	say $? "and explained"
 	trace_refused E-SITE-FTRACE "p kernel:vfs_read+$(($(behind vfs_read) - 4))"
 	trace_refused E-SITE-MIDINSN "p kernel:vfs_read+$(($(behind vfs_read) + 1))"
-	trace_refused E-KERNEL-PLACE 'p kernel:read_write.c:12'
+	trace_refused E-LINE-NODEBUG 'p kernel:read_write.c:12'
 	trace_refused E-KERNEL-SYMBOL 'p kernel:vfs_read x=@no_such_symbol_here'
+}
+
+# The file for this kernel: which of the two that the test has made depends on where functions begin. Its build-id is
+# that of no kernel before with_build_id.
+debug_file() {
+	mkdir -p /tmp/debug/boot
+	export DPROBES_DEBUG_PATH=/tmp/debug
+	debug=/tmp/debug/boot/vmlinux-$(uname -r)
+	cp "debug-file.$(behind vfs_read)" "$debug"
+}
+
+with_build_id() {
+	xxd -p /sys/kernel/notes | tr -d '\n' |
+		sed 's/.*040000001400000003000000474e5500\(.\{40\}\).*/\1/' | xxd -r -p >/tmp/id
+	dd if=/tmp/id of="$debug" bs=1 seek="$(cat "debug-file.$(behind vfs_read).id")" conv=notrunc 2>/dev/null
+}
+
+line_of() {
+	grep -n "/\* $1 \*/" debug-file.c | cut -d: -f1
+}
+
+# Source lines, and variables that are known inside of functions only.
+trace_source() {
+	debug_file
+	trace_refused 'E-LINE-NODEBUG.*vmlinux-[^ ]* is of another build' 'p kernel:debug-file.c:12'
+	with_build_id
+	begin "p:line kernel:debug-file.c:$(line_of read) left=\$left at=\$count if \$left == 777" \
+		"p:inside kernel:vfs_read+$(behind vfs_read) \$left if \$left == 777" \
+		'p:inlined kernel:inlined_half all=$all if $all == 555' \
+		'p:name kernel:vfs_read $count if $count == 777' \
+		't:switch sched:sched_switch n=count by $prev_comm'
+	say $? "source lines in the kernel, beside functions and tracepoints"
+	$dprobes list | grep -q "  p     vfs_read+0x$(behind vfs_read)/"
+	say $? "list shows where they are"
+	dd if=/dev/zero of=/tmp/w bs=777 count=3 2>/dev/null
+	dd if=/dev/zero of=/tmp/w bs=555 count=3 2>/dev/null
+	finish
+	place="@vfs_read+0x$(behind vfs_read)"
+	[ "$(grep -c "dd-[0-9]* .*: line: $place left=777 at=777\$" /tmp/out)" = 3 ] &&
+		[ "$(grep -c ": inside: $place left=777\$" /tmp/out)" = 3 ] &&
+		[ "$(grep -c ': name: @vfs_read+0 count=777$' /tmp/out)" = 3 ]
+	say $? "with local variables"
+	[ "$(grep -c ": inlined: @vfs_write+0x$(behind vfs_read) all=555\$" /tmp/out)" = 3 ]
+	say $? "and a function that is inlined everywhere"
+	$dprobes vars "kernel:debug-file.c:$(line_of read)" | grep -q '^ *\$left  *unsigned long\|left.*rdx'
+	say $? "vars shows the variables of a line"
+	trace_refused 'E-LINE-CODE' 'p kernel:debug-file.c:1'
+	trace_refused 'E-LINE-FILE' 'p kernel:no_such_file.c:1'
+	trace_refused E-KERNEL-PLACE 'p kmod(dpvictim):victim.c:10'
+	unset DPROBES_DEBUG_PATH
 }
 
 questions() {
@@ -306,6 +356,7 @@ ktrace() {
 	trace_watch
 	trace_narrowed
 	trace_patterns
+	trace_source
 	questions
 	trace_modules
 	trace_user

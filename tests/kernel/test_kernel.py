@@ -146,6 +146,24 @@ def for_programs(kernel, work):
             os.path.join(BUILD, "tests", "process", "targets", "faults"), dummy]
 
 
+def debug_files(work):
+    """Debug information of some functions of the kernel, for kernels with landing pads and without: with the offset
+    where the build-id is to be written."""
+    source = os.path.join(HERE, "debug-file.c")
+    build_id = bytes(range(0xd0, 0xd0 + 20))
+    found = [source]
+    for behind, pads in ((5, "none"), (9, "branch")):
+        path = os.path.join(work, "debug-file.%d" % behind)
+        subprocess.run(["gcc", "-g", "-O1", "-fcf-protection=" + pads, "-pg", "-mfentry", "-mnop-mcount",
+                        "-ffreestanding", "-nostdlib", "-static", "-no-pie", "-fno-pic", "-mcmodel=kernel",
+                        "-Wl,-Ttext=0xffffffff81000000,-e,vfs_read,--build-id=0x" + build_id.hex(), "-o", path,
+                        source], check=True)
+        with open(path, "rb") as f, open(path + ".id", "w") as to:
+            to.write(str(f.read().index(build_id)))
+        found += [path, path + ".id"]
+    return found
+
+
 def of_another_kernel(out, work):
     """Our module as if it had been built for another kernel."""
     with open(os.path.join(out, "kernel", "dprobes.ko"), "rb") as f:
@@ -261,6 +279,8 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
             argv.append(command(work))
         if group == "command":
             argv.append(of_another_kernel(out, work))
+        if group == "ktrace":
+            argv += debug_files(work)
         if group == "krpn":
             argv += for_programs(kernel, work)
         if group == "limits":

@@ -321,8 +321,20 @@ static int gone(const struct dpcc *c, const char *name, const char *why, struct 
 {
 	int r = dp_fail(err, E_VAR_GONE, "%.60s in %.60s: %s", name, c->target.func, why);
 
-	dp_error_hint(err, "BTF has it for the function's first instruction only; use a debug file: dpcc -m vmlinux");
+	dp_error_hint(err, "BTF has it for the function's first instruction only; "
+			   "with the kernel's debug package, it is known elsewhere, too");
 	return r;
+}
+
+void dp_cc_current(struct dpcc *c, struct dp_var *v, struct type **type)
+{
+	struct type *task = dp_cc_debug_named(c, DW_TAG_structure_type, "task_struct");
+
+	memset(v, 0, sizeof(*v));
+	v->npieces = 1;
+	v->pieces[0].kind = DP_PIECE_VALUE;
+	dp_format(v->pieces[0].code, DP_PIECE_CODE, "push task;");
+	*type = dp_cc_type_ptr(c, task ? task : &dp_cc_type_void);
 }
 
 int dp_cc_btf_variable(struct dpcc *c, const char *name, struct dp_var *v, struct type **type, struct dp_error *err)
@@ -342,12 +354,7 @@ int dp_cc_btf_variable(struct dpcc *c, const char *name, struct dp_var *v, struc
 		return parameter_place(c, proto, i, v) ? 0 : gone(c, name, "it is passed in an unusual way", err);
 	}
 	if (!strcmp(name, "current")) {
-		struct type *task = dp_cc_btf_named(c, DW_TAG_structure_type, "task_struct");
-
-		v->npieces = 1;
-		v->pieces[0].kind = DP_PIECE_VALUE;
-		dp_format(v->pieces[0].code, DP_PIECE_CODE, "push task;");
-		*type = dp_cc_type_ptr(c, task ? task : &dp_cc_type_void);
+		dp_cc_current(c, v, type);
 		return 0;
 	}
 	if (!dp_kallsyms_find(name, &(u64){0}, NULL)) {

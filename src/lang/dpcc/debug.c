@@ -319,7 +319,7 @@ struct type *dp_cc_debug_named(struct dpcc *c, int tag, const char *name)
 {
 	Dwarf_Die die;
 
-	if (c->btf)
+	if (!c->mod && c->btf)
 		return dp_cc_btf_named(c, tag, name);
 	if (!c->mod || !dp_var_type(c->mod, dp_cc_pc(c), tag, name, &die))
 		return NULL;

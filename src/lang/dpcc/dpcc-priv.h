@@ -496,6 +496,8 @@ struct type *dp_cc_btf_named(struct dpcc *c, int tag, const char *name);
 bool dp_cc_btf_enumerator(struct dpcc *c, const char *name, s64 *value);
 /* A parameter, function or global variable as the target sees it. E_VAR_NONE, E_VAR_GONE. */
 int dp_cc_btf_variable(struct dpcc *c, const char *name, struct dp_var *v, struct type **type, struct dp_error *err);
+/* $current, the current task, whoever knows its type. */
+void dp_cc_current(struct dpcc *c, struct dp_var *v, struct type **type);
 /* The function by which BTF knows the arguments of a tracepoint; NULL: it does not know them. */
 const char *dp_cc_btf_tracepoint(struct dpcc *c, const char *name);
 const char *dp_cc_btf_parameter(const struct dpcc *c, u32 i); /* from 1; NULL: there are not so many */

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "lang/dpcc/dpcc-unit.h"
+#include "symbols/sym-lines.h"
 
 #define FILE_MAX_BYTES (1u << 20)
-#define MUCH_BYTES (128ull << 20)
 
 /* The simulated C run-time library, in the language itself. */
 static const char prelude[] =
@@ -312,24 +312,35 @@ static bool is_traced_only(const struct unit *u)
 	return true;
 }
 
+/* BTF has no lines, and debug files of the kernel's modules are not read. */
+static void refuse_lines(struct unit *u)
+{
+	u32 file_len, line;
+
+	for (const struct place_def *d = u->places; d; d = d->next) {
+		struct tok where = dp_cc_pragma_token(d->line, d->line->text);
+
+		if (!strchr(d->location, ' ') && dp_line_parse(d->location, &file_len, &line))
+			dp_cc_fail(&u->c, &where, E_KERNEL_PLACE, "%.80s: a source line of a module", d->location);
+	}
+}
+
 /* What tells of the probed code: the module, a debug file of the kernel, or BTF. */
 static void open_subject(struct unit *u)
 {
 	struct dpcc *c = &u->c;
 	struct dp_error err = {0};
-	u64 bytes;
 
 	c->by_name = u->modtype != DP_RPN_USER;
+	if (u->modtype == DP_RPN_KMOD)
+		refuse_lines(u);
 	if (u->modtype == DP_RPN_KMOD || (u->modtype == DP_RPN_KERNEL && !c->opt->module)) {
 		dp_cc_btf_open(c, u->modtype == DP_RPN_KMOD ? u->modname : "", is_traced_only(u));
 		return;
 	}
 	if (dp_module_open(&c->mod, c->opt->module ? c->opt->module : u->modname, &err))
 		dp_cc_refail(c, NULL, &err);
-	bytes = c->opt->notes ? dp_module_debug_bytes(c->mod) : 0;
-	if (bytes >= MUCH_BYTES) /* a second or more */
-		dp_cc_unit_note(u, "reading %llu MB of debug information of %s", (unsigned long long)(bytes >> 20),
-				dp_module_base(c->mod));
+	dp_cc_unit_tell_much(u, c->mod);
 }
 
 static void compile(struct unit *u, const char *path)
@@ -409,7 +420,7 @@ int dp_cc_compile(const char *path, const struct dpcc_options *opt, struct dpcc_
 		compile(u, path);
 	dp_rpn_source_free(u->c.owner.lines ? &u->c.owner : &u->c.src);
 	dp_rpn_source_free(&u->c.prelude);
-	dp_module_close(u->c.mod);
+	dp_module_close(u->debug ? u->debug : u->c.mod);
 	dp_cc_btf_close(&u->c);
 	dp_tracepoints_free(&u->c.tracepoints);
 	for (chunk = (struct chunk *)u->c.chunks; chunk; chunk = after) {

@@ -165,7 +165,7 @@ static bool probe_target(struct unit *u, const struct place_def *d, struct targe
 		return made->program;
 	}
 	dp_format(text, sizeof(text), "0x%llx", (unsigned long long)offset);
-	one_probe(u, d, target, where, u->c.by_name ? where : text);
+	one_probe(u, d, target, where, u->c.by_name ? dp_cc_unit_kernel_offset(u, where, &sym, addr) : text);
 	if (!serves_all(u))
 		return u->nprobes != before;
 	made = &u->made[u->nmade++];
@@ -181,23 +181,6 @@ static void probe_at(struct unit *u, const struct place_def *d, u64 addr)
 }
 
 /* ---- places ---- */
-
-void dp_cc_unit_note(struct unit *u, const char *fmt, ...)
-{
-	char *text;
-	va_list ap;
-	int n;
-
-	if (!u->c.opt->notes)
-		return;
-	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
-	va_end(ap);
-	if (n < 0)
-		return;
-	fprintf(u->c.opt->notes, "%s\n", dp_cc_one_line(&u->c, text));
-	free(text);
-}
 
 struct matches {
 	struct dpcc *c;
@@ -416,14 +399,20 @@ static void function_place(struct unit *u, const struct place_def *d, const stru
 		probe_at(u, d, copies[i]);
 }
 
-/* FUNCTION, FUNCTION+N, FUNCTION%return, PATTERN in a kernel of which only BTF is known. */
+/* FUNCTION, FUNCTION+N, FUNCTION%return, PATTERN in the running kernel, by BTF. */
 static void kernel_place(struct unit *u, const struct place_def *d, const struct tok *where, char *name, u64 offset,
 			 bool is_return)
 {
 	const char *names[PLACES_MAX] = {name};
+	bool is_pattern = strpbrk(name, "*?[");
 	u32 n = 1;
 
-	if (strpbrk(name, "*?[")) {
+	if (!is_pattern && !is_return && dp_cc_unit_needs_debug(u, name, offset)) {
+		function_place(u, d, where, name, offset);
+		u->c.mod = NULL;
+		return;
+	}
+	if (is_pattern) {
 		n = dp_cc_btf_functions(&u->c, name, names, PLACES_MAX);
 		if (!n)
 			dp_cc_fail(&u->c, where, E_SYM_NONE, "no function matches %s", name);
@@ -836,10 +825,13 @@ void dp_cc_unit_place(struct unit *u, const struct place_def *d)
 		return;
 	}
 	if (dp_line_parse(name, &file_len, &line)) {
-		if (!u->c.mod)
-			dp_cc_fail(&u->c, &where, E_LINE_NODEBUG,
-				   "the kernel's BTF has no lines: give a debug file, dpcc -m vmlinux");
+		bool is_looked_up = !u->c.mod;
+
+		if (is_looked_up)
+			dp_cc_unit_use_debug(u, &where);
 		lines_place(u, d, &where, file_len, line);
+		if (is_looked_up)
+			u->c.mod = NULL;
 		return;
 	}
 	of = call_place_of(name);

@@ -65,6 +65,11 @@ static int find(struct dpcc *c, struct node *n, const char *name, struct dp_erro
 	 */
 	r = c->target.watched || c->target.passing == PASS_RETURN ? dp_var_global(c->mod, name, v, err)
 								  : dp_var_find(c->mod, dp_cc_pc(c), name, v, err);
+	if (r && err->code == E_VAR_NONE && c->by_name && !strcmp(name, "current")) {
+		*err = (struct dp_error){0};
+		dp_cc_current(c, v, &n->type);
+		return 0;
+	}
 	if (!r && v->has_type)
 		n->type = dp_cc_debug_type(c, &v->type);
 	else if (!r)
