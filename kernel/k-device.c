@@ -232,13 +232,38 @@ static int unwind(struct dp_k_session *s, const struct dp_dev_unwind __user *fro
 
 /* ---- arming ---- */
 
+/* For whose hits the session is, and for those of whom they start. */
+static int follow(struct dp_k_session *s, struct dp_dev_follow __user *to)
+{
+	struct dp_error err = {.column = -1};
+	struct dp_dev_follow d;
+	s32 *pids;
+	int r;
+
+	if (copy_from_user(&d, to, sizeof(d)))
+		return -EFAULT;
+	d.live = dp_k_session_lives(s);
+	if (!d.npids)
+		return copy_to_user(to, &d, sizeof(d)) ? -EFAULT : 0;
+	if (s->pids || d.npids > PIDS_MAX || (s->area && !s->family))
+		return -EINVAL;
+	pids = memdup_user((const void __user *)d.pids, d.npids * sizeof(*pids));
+	if (IS_ERR(pids))
+		return PTR_ERR(pids);
+	r = dp_k_family_add(s, pids, d.npids, &err);
+	kfree(pids);
+	return tell(d.error, r, &err);
+}
+
 /* For whose hits the session is. Before anything is armed. */
 static int take_pids(struct dp_k_session *s, const struct dp_dev_arm *a)
 {
 	s32 *pids;
 
-	if (a->npids > PIDS_MAX)
+	if (a->npids > PIDS_MAX || (a->npids && s->family))
 		return -EINVAL;
+	if (s->family)
+		return 0;
 	pids = a->npids ? memdup_user((const void __user *)a->pids, a->npids * sizeof(*pids)) : NULL;
 	if (IS_ERR(pids))
 		return PTR_ERR(pids);
@@ -522,6 +547,9 @@ static long device_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
 		break;
 	case DP_DEV_UNWIND:
 		r = unwind(s, to);
+		break;
+	case DP_DEV_FOLLOW:
+		r = follow(s, to);
 		break;
 	case DP_DEV_ARM:
 		r = arm(s, to);

@@ -291,6 +291,7 @@ void dp_k_session_free(struct dp_k_session *s)
 	dp_free(s->probes);
 	dp_free(s->calls);
 	dp_k_stacks_free(s->stacks);
+	dp_k_family_end(s);
 	kfree(s->pids);
 	kfree(s->sinks);
 	vfree(s->area);

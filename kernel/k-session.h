@@ -63,8 +63,9 @@ struct dp_k_session {
 	struct dp_k_sink *sinks;
 	struct dp_k_calls *calls;
 	struct dp_k_stacks *stacks;
-	s32 *pids; /* hits of other processes are passed over; in order */
-	u32 npids; /* 0: of none */
+	s32 *pids;             /* hits of other processes are passed over; in order */
+	u32 npids;             /* 0: of none */
+	unsigned long *family; /* a bit for each process whose hits count, in the place of pids; NULL: see there */
 };
 
 /* All under the session's lock. */
@@ -80,8 +81,18 @@ static __always_inline bool dp_k_session_wants(const struct dp_k_session_probe *
 {
 	const struct dp_k_session *s = p->session;
 
-	return likely(!s->npids) || dp_k_among(s->pids, s->npids, current->tgid);
+	if (likely(!s->npids))
+		return true;
+	return s->family ? test_bit(current->tgid, s->family) : dp_k_among(s->pids, s->npids, current->tgid);
 }
+
+/*
+ * k-family.c. Of all others no hits count: these processes, and, from now on, those that they start. E_TRACEPOINT_NONE,
+ * E_ARM_NOMEM.
+ */
+int dp_k_family_add(struct dp_k_session *s, const s32 *pids, u32 n, struct dp_error *err);
+void dp_k_family_end(struct dp_k_session *s);          /* nobody is hit any more */
+bool dp_k_session_lives(const struct dp_k_session *s); /* whether there is anybody whose hits count */
 
 /* The session that a registered probe belongs to, or NULL. */
 struct dp_k_session *dp_k_session_of(const struct dp_registered *s);

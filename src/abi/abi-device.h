@@ -10,7 +10,7 @@
 #include "base/base.h"
 
 #define DP_DEV_PATH "/dev/dprobes"
-#define DP_DEV_ABI 9 /* change it with anything here or in a layout of this folder that the module hands out */
+#define DP_DEV_ABI 10 /* change it with anything here or in a layout of this folder that the module hands out */
 
 #define DP_DEV_PLACE_MAX 320 /* "function", "module:function" */
 
@@ -77,6 +77,17 @@ struct dp_dev_unwind {
 	u64 modules; /* address of struct dp_unwind_module (abi-unwind.h), whose rows are addresses here */
 };
 
+/*
+ * In the place of the processes of dp_dev_arm: these, and those that they start from now on. More may follow at any
+ * time, but the first ones must come before the session is armed. Without any it is a question.
+ */
+struct dp_dev_follow {
+	u64 error;
+	u64 pids; /* address of s32 */
+	u32 npids;
+	u32 live; /* out: whether there is a process whose hits count */
+};
+
 enum dp_dev_how {
 	DP_DEV_OFF,
 	DP_DEV_TRAP,
@@ -138,6 +149,7 @@ struct dp_dev_list {
 #define DP_DEV_SYMBOL DP_DEV_IOC(5, struct dp_dev_symbol, 3u)
 #define DP_DEV_LIST DP_DEV_IOC(6, struct dp_dev_list, 3u)
 #define DP_DEV_UNWIND DP_DEV_IOC(9, struct dp_dev_unwind, 3u)
+#define DP_DEV_FOLLOW DP_DEV_IOC(10, struct dp_dev_follow, 3u)
 #define DP_DEV_SYNC 0xdb07u   /* bring the counts of missed hits up to date in the mapping */
 #define DP_DEV_DISARM 0xdb08u /* take the probes out; the mapping stays */
 

@@ -261,9 +261,8 @@ int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **arg
 			return dp_ui_fail(E_CMD_MISSING, "give a process with -p, or a command after --",
 					  "%u of %u events are in a process", t->lines.n - kernel_events(t),
 					  t->lines.n);
-		if (t->narrowed && (dp_select_is_open(&t->select) || t->select.file))
-			return dp_ui_fail(E_CMD_EXTRA, "name processes with -p, --comm, --user or --cgroup",
-					  "%s works only for events in processes", t->select.tree ? "--tree" : "--all");
+		if (t->narrowed && t->select.file)
+			return dp_ui_fail(E_KERNEL_WORLDS, NULL, "--all");
 		return !t->opt.skip_refused ? CMD_OK
 					    : dp_ui_fail(E_CMD_EXTRA, "leave it out",
 							 "--skip-refused works only for events in processes");
@@ -458,6 +457,7 @@ static int open_narrowed(struct trace *t)
 	if (!r) {
 		t->opt.only = t->only.v;
 		t->opt.nonly = t->only.n;
+		t->opt.below = t->select.tree || t->opt.children ? dp_pids_started : NULL;
 		r = open_member(t, 0, false, &line, &err);
 	}
 	return r ? tell(t, &err, line) : 0;

@@ -158,13 +158,15 @@ static bool choose(struct program *p)
 /* Of lines in the kernel, hits of the process or the command count alone; of a program in a file all do. */
 static void narrow(struct program *p)
 {
+	bool follows = p->t.select.tree || p->t.opt.children;
+
 	p->only = p->child > 0 ? p->child : p->args.pid;
-	if (!p->lines || dp_select_is_open(&p->t.select))
+	if (!p->lines || (dp_select_is_open(&p->t.select) && !p->t.select.tree))
 		return;
 	if (p->pids.n)
-		dp_run_narrow(p->run, p->pids.v, p->pids.n);
-	else if (p->only && !p->t.opt.children)
-		dp_run_narrow(p->run, &p->only, 1);
+		dp_run_narrow(p->run, p->pids.v, p->pids.n, follows);
+	else if (p->only)
+		dp_run_narrow(p->run, &p->only, 1, follows);
 }
 
 static int parse(struct program *p, enum cmd_verb verb, int argc, char **argv, bool *done)
@@ -273,9 +275,8 @@ static int insert_unit(struct program *p, const struct dp_rpn_unit *u, u32 flags
 	flags |= p->args.flags;
 	if (check_budget(p, u, flags))
 		return CMD_FAILED;
-	if (in_kernel && p->lines && !p->t.command && dp_select_is_open(&p->t.select))
-		return dp_ui_fail(E_KERNEL_WORLDS, NULL, "%.150s, and %s", u->name,
-				  p->t.select.tree ? "--tree" : "--all");
+	if (in_kernel && p->lines && !p->t.command && dp_select_is_open(&p->t.select) && !p->t.select.tree)
+		return dp_ui_fail(E_KERNEL_WORLDS, NULL, "%.150s, and --all", u->name);
 	if (in_kernel && (p->lines || p->child > 0)) { /* the kernel, for as long as that process or command runs */
 		p->args.pid = 0;
 		flags &= ~(u32)DP_RUN_LATER;

@@ -32,6 +32,8 @@ struct dp_session_options {
 	u32 nonly;          /* 0: of none */
 	bool grows;         /* there is to be room for probes that come while it is armed */
 	u32 nslots;         /* threads that can be in a hit at once; 0: from the number of threads */
+	/* Beside `only`, hits of those count that they start: what some have started by now, free() it. May be NULL */
+	u32 (*below)(const pid_t *roots, u32 n, pid_t **below);
 	void (*progress)(void *arg, const char *what, u64 done, u64 total); /* may be NULL */
 	void (*note)(void *arg, const char *text);                          /* things a user should know; may be NULL */
 	void *arg;

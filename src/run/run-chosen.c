@@ -64,8 +64,9 @@ bool dp_run_choose_command(struct dp_run *run, const struct dp_select *select, p
 	return dp_run_choose(run, select, &command, 1);
 }
 
-void dp_run_narrow(struct dp_run *run, const pid_t *pids, u32 n)
+void dp_run_narrow(struct dp_run *run, const pid_t *pids, u32 n, bool follows)
 {
+	run->follows = follows;
 	run->only = pids;
 	run->nonly = n;
 }
@@ -117,6 +118,9 @@ bool dp_run_chosen_live(const struct dp_run *run)
 
 	for (u32 i = 0; c && i < c->n; i++)
 		if (dp_process_lives(c->v[i].pid, c->v[i].started))
+			return true;
+	for (const struct run_target *t = run->targets; t; t = t->next)
+		if (!t->pid && t->session && run->follows && dp_tracee_alive(t->session))
 			return true;
 	return false;
 }

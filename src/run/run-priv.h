@@ -220,6 +220,7 @@ struct dp_run {
 	struct run_chosen *chosen;      /* processes that programs without a process are for; NULL: all */
 	const pid_t *only;              /* processes whose hits in the kernel count, */
 	u32 nonly;                      /* so many; 0: all */
+	bool follows;                   /* and of those that they start */
 	bool told_no_room;              /* of a table of processes, in the kernel */
 	bool no_watch;                  /* this system or user cannot hold anybody at an open */
 	bool has_ended;                 /* a body has asked for the end */

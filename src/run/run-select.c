@@ -455,6 +455,23 @@ static int check_found(const struct dp_select *s, const struct dp_pids *pids, st
 	return dp_fail(err, E_SELECT_NONE, "%s", wish);
 }
 
+/* Without ourselves, where we are one of them, and what we have started. */
+static bool without_us(struct dp_pids *pids)
+{
+	pid_t own = getpid();
+	const struct dp_pids us = {.v = &own, .n = 1};
+	struct dp_pids ours = {0};
+	bool good = !dp_pids_have(pids, own) || (dp_pids_below(&us, &ours) && dp_pids_add(&ours, own));
+	u32 n = 0;
+
+	for (u32 i = 0; i < pids->n; i++)
+		if (!dp_pids_have(&ours, pids->v[i]))
+			pids->v[n++] = pids->v[i];
+	pids->n = n;
+	dp_pids_free(&ours);
+	return good;
+}
+
 int dp_select_find(const struct dp_select *s, struct dp_pids *pids, struct dp_error *err)
 {
 	struct dp_pids below = {0};
@@ -472,6 +489,7 @@ int dp_select_find(const struct dp_select *s, struct dp_pids *pids, struct dp_er
 	for (u32 i = 0; good && i < below.n; i++)
 		good = dp_pids_add(pids, below.v[i]);
 	dp_pids_free(&below);
+	good = good && without_us(pids);
 	return good ? 0 : dp_fail(err, E_FILE_MEMORY, "processes");
 }
 
@@ -541,4 +559,15 @@ bool dp_pids_below(const struct dp_pids *roots, struct dp_pids *below)
 	}
 	free(v);
 	return good;
+}
+
+u32 dp_pids_started(const pid_t *roots, u32 n, pid_t **below)
+{
+	const struct dp_pids from = {.v = (pid_t *)roots, .n = n};
+	struct dp_pids found = {0};
+
+	if (!dp_pids_below(&from, &found) || !without_us(&found))
+		found.n = 0; /* no memory: those that are known */
+	*below = found.v;
+	return found.n;
 }

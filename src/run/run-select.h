@@ -56,6 +56,9 @@ bool dp_same_program(pid_t a, pid_t b);
 
 pid_t dp_parent_of(pid_t pid); /* 0: it has ended */
 
+/* The same, as a session's options want it. */
+u32 dp_pids_started(const pid_t *roots, u32 n, pid_t **below);
+
 /* What these have started and what that has started, without these themselves. False: no memory. */
 bool dp_pids_below(const struct dp_pids *roots, struct dp_pids *below);
 

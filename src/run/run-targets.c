@@ -15,6 +15,7 @@
 
 #include "run/run-idle.h"
 #include "run/run-priv.h"
+#include "run/run-select.h"
 #include "run/run-recover.h"
 #include "run/run-trace.h"
 
@@ -291,6 +292,7 @@ static int build_session(struct dp_run *run, struct run_target *t, const struct 
 		return dp_fail(err, E_RPN_MEMORY, "process %d", (int)t->pid);
 	opt.only = t->pid ? NULL : run->only;
 	opt.nonly = t->pid ? 0 : run->nonly;
+	opt.below = run->follows ? dp_pids_started : NULL;
 	opt.strict_reads = opt.skip_refused = true;
 	opt.note = run->note;
 	opt.arg = run->note_arg;

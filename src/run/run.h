@@ -98,7 +98,7 @@ struct dp_select;
 bool dp_run_choose(struct dp_run *run, const struct dp_select *select, const pid_t *pids, u32 n);
 bool dp_run_choose_command(struct dp_run *run, const struct dp_select *select, pid_t command);
 /* Hits in the kernel count for these processes alone. Before anything is inserted; the list must stay. */
-void dp_run_narrow(struct dp_run *run, const pid_t *pids, u32 n);
+void dp_run_narrow(struct dp_run *run, const pid_t *pids, u32 n, bool follows);
 bool dp_run_chosen_live(const struct dp_run *run); /* any of them, or of those that have joined */
 
 /*

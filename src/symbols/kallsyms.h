@@ -19,6 +19,16 @@ struct dp_ksym {
 int dp_kallsyms_each(const char *module, const char *pattern, int (*fn)(const struct dp_ksym *sym, void *arg),
 		     void *arg, struct dp_error *err);
 
+/*
+ * The same for a module that is not loaded, by its file in /lib/modules: addresses are 0, and names that several of its
+ * functions have are left out. E_KERNEL_SYMBOL when it has no file.
+ */
+int dp_kernel_module_each(const char *module, const char *pattern, int (*fn)(const struct dp_ksym *sym, void *arg),
+			  void *arg, struct dp_error *err);
+/* The content of a section of that file; NULL: there is none. free() it. */
+void *dp_kernel_module_section(const char *module, const char *section, size_t *size);
+bool dp_kernel_module_loaded(const char *module);
+
 /* The same for data, of the kernel and of all its modules. */
 int dp_kallsyms_each_data(const char *pattern, int (*fn)(const struct dp_ksym *sym, void *arg), void *arg,
 			  struct dp_error *err);

@@ -116,10 +116,54 @@ trace_narrowed() {
 	$dprobes trace --duration 1 --comm 'no such*' 'p kernel:vfs_read' 2>/tmp/err
 	[ $? != 0 ] && grep -q E-SELECT-NONE /tmp/err
 	say $? "a selection of nobody is an error"
-	$dprobes trace --duration 1 -p $reader --tree 'p kernel:vfs_read' 2>/tmp/err
-	[ $? != 0 ] && grep -q 'E-CMD-EXTRA.*--tree' /tmp/err
-	say $? "and so is --tree"
+	$dprobes trace --duration 1 --all /bin/busybox 'p kernel:vfs_read' 2>/tmp/err
+	[ $? != 0 ] && grep -q 'E-KERNEL-WORLDS.*--all' /tmp/err
+	say $? "and so are the users of a file"
+	begin -p $reader 'p kernel:vfs_read'
 	kill $reader
+	soon '! $dprobes list | grep -q "dprobes $tracer "'
+	say $? "the trace ends with the last of its processes"
+	wait $tracer
+}
+
+# Those of a tree: a shell starts others all the time, which execute another program; a sibling does the same.
+trace_family() {
+	starts='while :; do sh -c "read -r _ </proc/uptime; exec cat /proc/version"; usleep 10000; done'
+	sh -c "$starts" >/dev/null &
+	root=$!
+	sh -c "$starts" >/dev/null &
+	other=$!
+	for line in 'p kernel:do_filp_open $comm' 's kernel:openat $path' 't sched:sched_process_exec'; do
+		begin -p $root --tree "p:names kernel:do_sys_openat2 pid=\$pid" "$line"
+		say $? "--tree: $line"
+		soon '[ "$(grep -c " cat-" /tmp/out)" -gt 3 ]'
+		finish
+		# Who was started in which order: our own are those whose parent is ours, at the time of the hit.
+		awk '/^ / { split($1, v, "-"); if (v[2] > 0) seen[v[1]]++ } END { exit !seen["sh"] || !seen["cat"] }' \
+			/tmp/out
+		say $? "what the process starts, from its first hit on, and what that executes"
+		awk -v root=$root -v other=$other '/^ / { n = split($1, v, "-"); if (v[n] == other) bad = 1; any = 1 }
+			END { exit bad || !any }' /tmp/out
+		say $? "no other process"
+		awk '$1 == "names" { good = $4 > 3 && $6 > 3 } END { exit !good }' /tmp/err
+		say $? "hits of others are passed over"
+	done
+	begin -p $root --tree 'p kernel:do_sys_openat2 files=count by $comm' >/tmp/tables
+	kill $root $other
+	soon '! $dprobes list | grep -q "dprobes $tracer "'
+	wait $tracer
+	say $? "it ends when the whole tree has ended"
+	for how in --tree --children; do
+		$dprobes trace $how -o /tmp/out 's kernel:openat $path' -- \
+			sh -c 'true </proc/uptime; (usleep 300000; exec cat /proc/version) >/dev/null & exit 0' \
+			2>/tmp/err
+		grep -q 'sh-.*path="/proc/uptime"' /tmp/out && ! grep -v '^#' /tmp/out | grep -qv ' \(sh\|cat\)-'
+		say $? "a command with $how, and nobody else"
+	done
+	$dprobes trace --tree -o /tmp/out 's kernel:openat $path' -- \
+		sh -c '(usleep 300000; exec cat /proc/version) >/dev/null & exit 0' 2>/tmp/err
+	grep -q 'cat-.*path="/proc/version"' /tmp/out
+	say $? "its tree outlives it"
 }
 
 trace_refused() { # code event
@@ -249,6 +293,30 @@ trace_modules() {
 	[ "$(grep -c ': work: @victim_work+0 n=' /tmp/out)" -ge 3 ] &&
 		[ "$(grep -c ': work: ' /tmp/out)" = "$(grep -c ': done: ' /tmp/out)" ]
 	say $? "calls and their returns"
+	trace_refused 'E-KERNEL-SYMBOL.*dpvictim is not loaded, and has no file' 'p kmod(dpvictim):victim_*'
+	files=/lib/modules/$(uname -r)
+	mkdir -p "$files/extra"
+	cp dpvictim.ko "$files/extra"
+	echo 'extra/dpvictim.ko:' >"$files/modules.dep"
+	trace_refused 'E-KERNEL-SYMBOL.*no function matches' 'p kmod(dpvictim):nothing_*'
+	begin 'p kmod(dpvictim):*' 'r kmod(dpvictim):victim_[ow]* $retval'
+	say $? "patterns in a module that is not loaded"
+	[ "$(grep -c 'dpvictim is not loaded yet; its probes wait for it$' /tmp/err)" = 1 ]
+	say $? "which is told once"
+	for round in 1 2; do
+		insmod dpvictim.ko
+		rmmod dpvictim
+	done
+	finish
+	for function in victim_init victim_once victim_exit; do
+		[ "$(grep -c ": $function: @$function+0\$" /tmp/out)" = 2 ]
+		say $? "each function of it, each time: $function"
+	done
+	n=$(grep -c ': victim_work: @victim_work+0$' /tmp/out)
+	[ "$n" -gt 4 ] && [ "$(grep -c ': <-victim_work+0 arg1=' /tmp/out)" = "$n" ] &&
+		! grep -q '_module: @' /tmp/out
+	say $? "once for each hit"
+	rm -r "$files"
 }
 
 # Code of processes, those that run already and those that come: all that map the C library of this command.
@@ -355,6 +423,7 @@ ktrace() {
 	trace_kernel
 	trace_watch
 	trace_narrowed
+	trace_family
 	trace_patterns
 	trace_source
 	questions

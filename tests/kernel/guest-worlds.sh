@@ -95,9 +95,15 @@ of_a_command() {
 	say $? "the kernel below a command"
 	[ "$(grep -c ': __x64_sys_getppid: @__x64_sys_getppid+0 c="sh"$' /tmp/out)" = 1 ]
 	say $? "its hits alone"
-	$dprobes trace --duration 0.4 -p $target --tree 'p kernel:__x64_sys_getppid' 'p enters' >/dev/null 2>/tmp/err
-	[ $? != 0 ] && grep -q 'E-KERNEL-WORLDS.*--tree' /tmp/err
-	say $? "processes that come later are not known to the kernel"
+	$dprobes trace -o /tmp/out --duration 0.4 --tree -p $target 'p:both kernel:__x64_sys_getppid' 'p enters' \
+		2>/tmp/err
+	say $? "a tree, in both"
+	grep -q ' both: ' /tmp/out && grep -q ' enters: ' /tmp/out &&
+		! grep -v '^#' /tmp/out | grep -qv " worlds-$target "
+	say $? "and no other process"
+	$dprobes trace --duration 0.4 --all /t/worlds 'p kernel:__x64_sys_getppid' 'p enters' >/dev/null 2>/tmp/err
+	[ $? != 0 ] && grep -q 'E-KERNEL-WORLDS.*--all' /tmp/err
+	say $? "who will map a file is not known to the kernel"
 	$dprobes trace --duration 0.4 'p kernel:__x64_sys_getppid' 'p enters' >/dev/null 2>/tmp/err
 	[ $? != 0 ] && grep -q 'E-CMD-MISSING.*1 of 2 events are in a process' /tmp/err
 	say $? "a process must be named for the events of one"

@@ -12,6 +12,8 @@
 
 #include "abi/abi-control.h"
 #include "abi/abi-device.h"
+#include "base/now.h"
+#include "host/kernel/family.h"
 #include "host/kernel/kernel.h"
 #include "host/kernel/user-stacks.h"
 #include "arch/arch.h"
@@ -22,6 +24,7 @@
 
 #define RING_SIZE (1u << 20)
 #define ROWS 256
+#define ALIVE_NS 100000000ull
 #define CACHED 1024 /* symbols, a power of two */
 
 struct probe {
@@ -51,13 +54,13 @@ struct dp_kernel {
 	struct dp_user_stacks stacks;
 	struct dp_module *file; /* the last one of user(FILE), NULL: none */
 	bool removed;
+	u64 asked_ns; /* when it was asked last whether anybody is alive */
 	struct known cache[CACHED];
 };
 
 /* ---- life ---- */
 
-/* The device's refusal becomes an error of ours. */
-static int refused(const struct dp_dev_error *e, int number, struct dp_error *err)
+int dp_kernel_refused(const struct dp_dev_error *e, int number, struct dp_error *err)
 {
 	enum dp_code code = e->code[0] ? dp_error_by_name(e->code) : DP_OK;
 
@@ -74,7 +77,7 @@ static int ask(struct dp_kernel *k, unsigned long request, void *arg, const stru
 {
 	static const struct dp_dev_error none;
 
-	return ioctl(k->fd, request, arg) ? refused(e ? e : &none, errno, err) : 0;
+	return ioctl(k->fd, request, arg) ? dp_kernel_refused(e ? e : &none, errno, err) : 0;
 }
 
 int dp_kernel_open(struct dp_kernel **out, const struct dp_session_options *opt, struct dp_error *err)
@@ -414,6 +417,8 @@ static int each_match(const struct dp_location *loc, struct matches *m, struct d
 		return r ? r : dp_module_each_func(m->k->file, loc->symbol, add_user_match, m);
 	}
 	module_of(loc, module, sizeof(module));
+	if (*module && !dp_kernel_module_loaded(module))
+		return dp_kernel_module_each(module, loc->symbol, add_match, m, err);
 	return dp_kallsyms_each(*module ? module : NULL, loc->symbol, add_match, m, err);
 }
 
@@ -485,6 +490,23 @@ static int send_stacks(struct dp_kernel *k, struct dp_error *err)
 	return walks && k->opt.nonly ? dp_user_stacks_send(&k->stacks, k->fd, k->opt.only, k->opt.nonly, err) : 0;
 }
 
+/* Once for each module. */
+static void tell_waiting(const struct dp_kernel *k)
+{
+	char module[64], text[128], told[64] = "";
+
+	for (u32 i = 0; i < k->nprobes && k->opt.note; i++) {
+		const struct dp_location *loc = &k->probes[i].event->loc;
+
+		module_of(loc, module, sizeof(module));
+		if (!*module || !strcmp(module, told) || dp_kernel_module_loaded(module))
+			continue;
+		snprintf(told, sizeof(told), "%s", module);
+		snprintf(text, sizeof(text), "%s is not loaded yet; its probes wait for it", module);
+		k->opt.note(k->opt.arg, text);
+	}
+}
+
 static int arm(void *session, struct dp_error *err)
 {
 	struct dp_kernel *k = session;
@@ -494,13 +516,15 @@ static int arm(void *session, struct dp_error *err)
 				 .words = (u64)k->words,
 				 .nwords = k->nwords,
 				 .pids = (u64)k->opt.only,
-				 .npids = k->opt.nonly};
+				 .npids = k->opt.below ? 0 : k->opt.nonly};
 	const struct dp_rings *head;
 	void *at;
 	int r = k->nprobes ? 0 : dp_fail(err, E_ARM_NONE, "the kernel");
 
 	if (!r)
 		r = send_stacks(k, err);
+	if (!r && k->opt.below && k->opt.nonly)
+		r = dp_family_send(k->fd, &k->opt, err);
 	if (!r)
 		r = ask(k, DP_DEV_ARM, &arm, &told, err);
 	if (r)
@@ -514,6 +538,7 @@ static int arm(void *session, struct dp_error *err)
 	head = k->rings.at; /* nobody else maps them: the kernel has just written it */
 	if (!dp_ring_map_lay_out(&k->rings, head->ncpus, head->nrings, head->nprobes, head->ring_size))
 		return dp_fail(err, E_RING_LAYOUT, "%u rings and %u probes", head->nrings, head->nprobes);
+	tell_waiting(k);
 	return 0;
 }
 
@@ -630,6 +655,18 @@ static void rest(void *session, u64 ns)
 	nanosleep(&(struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)}, NULL);
 }
 
+/* Whether there is anybody whose hits count. */
+static bool alive(void *session)
+{
+	struct dp_kernel *k = session;
+	u64 now = dp_now_ns();
+
+	if (!k->opt.nonly || !k->rings.at || now < k->asked_ns + ALIVE_NS)
+		return true;
+	k->asked_ns = now;
+	return dp_family_lives(k->fd);
+}
+
 static void end(void *session)
 {
 	dp_kernel_close(session);
@@ -690,6 +727,7 @@ const struct dp_host_ops dp_kernel_ops = {
     .rings = rings,
     .tend = tend,
     .rest = rest,
+    .alive = alive,
     .remove = take_out,
     .nprobes = nprobes,
     .probe = probe_info,

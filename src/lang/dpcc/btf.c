@@ -9,7 +9,10 @@
 #include <dwarf.h>
 #include <errno.h>
 #include <fnmatch.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "arch/arch.h"
 #include "lang/dpcc/dpcc-priv.h"
@@ -22,6 +25,27 @@ static struct type *convert(struct dpcc *c, u32 id, u32 depth);
 static int no_output(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
 	return 0;
+}
+
+/* Of a module that is not loaded, by a file without name: its own may be compressed. NULL: it is not known. */
+static struct btf *of_file(struct dpcc *c, const char *module)
+{
+	int was = errno, fd = -1;
+	struct btf *btf = NULL;
+	char path[32];
+	size_t n = 0;
+	void *bytes = dp_kernel_module_loaded(module) ? NULL : dp_kernel_module_section(module, ".BTF", &n);
+
+	if (bytes)
+		fd = memfd_create("btf", MFD_CLOEXEC);
+	dp_format(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (fd >= 0 && write(fd, bytes, n) == (ssize_t)n)
+		btf = btf__parse_raw_split(path, c->btf_base);
+	if (fd >= 0)
+		close(fd);
+	free(bytes);
+	errno = was;
+	return btf;
 }
 
 void dp_cc_btf_open(struct dpcc *c, const char *module, bool is_optional)
@@ -37,6 +61,8 @@ void dp_cc_btf_open(struct dpcc *c, const char *module, bool is_optional)
 	if (!path)
 		path = dp_cc_format(c, "/sys/kernel/btf/%s", module);
 	c->btf = btf__parse_split(path, c->btf_base);
+	if (!c->btf && !c->opt->module)
+		c->btf = of_file(c, module);
 	if (!c->btf && is_optional)
 		c->btf = c->btf_base;
 	if (c->btf)
