@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * A session of some processes and of all that they start: a bit for each process, which forks hand on. A process id that
- * is used again belongs to whoever has started that process.
+ * A session of some processes and of all that they start: a bit for each process, which forks hand on. A process id
+ * that is used again belongs to whoever has started that process.
  */
 #include <linux/bitops.h>
 #include <linux/pid.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Files of the kernel's modules, by the list that depmod makes: what is known of one that is not loaded yet. They may be
- * compressed.
+ * Files of the kernel's modules, by the list that depmod makes: what is known of one that is not loaded yet. They may
+ * be compressed.
  */
 #include <elfutils/libdwfl.h>
 #include <fnmatch.h>

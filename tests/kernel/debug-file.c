@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The source of a file that says of itself to be the debug information of a guest's kernel, which would be too large
- * for the guest (debug_file() of guest-command.sh gives it the kernel's build-id). Of each function the first instruction
- * behind the tracer's bytes is where the kernel has one, with the parameters where the kernel has them. Not included
- * anywhere, and never run.
+ * for the guest (debug_file() of guest-command.sh gives it the kernel's build-id). Of each function the first
+ * instruction behind the tracer's bytes is where the kernel has one, with the parameters where the kernel has them. Not
+ * included anywhere, and never run.
  */
 struct file {
 	int unknown;
