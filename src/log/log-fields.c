@@ -152,7 +152,11 @@ bool dp_layout_name(const struct dp_rf_layout *e, u64 v, char *buf, size_t size)
 		flags_text(e, v, buf, size);
 	else if (name)
 		snprintf(buf, size, "%s", name);
-	return e->is_flags || name;
+	else if (e->is_hex)
+		snprintf(buf, size, "0x%llx", (unsigned long long)v);
+	else if (e->is_half)
+		snprintf(buf, size, "%lld", (long long)extended(v, e->size * 4));
+	return e->is_flags || name || e->is_hex || e->is_half;
 }
 
 static void enumerator(struct show *s, const struct dp_rf_layout *e, u64 v)
@@ -166,8 +170,10 @@ static void enumerator(struct show *s, const struct dp_rf_layout *e, u64 v)
 	}
 	if (name)
 		give_bytes(s, DP_SINK_NAME, name, strlen(name));
+	else if (e->is_hex)
+		number(s, DP_SINK_UNSIGNED, e->size < 8 ? v & ((1ull << e->size * 8) - 1) : v, true);
 	else
-		number(s, DP_SINK_SIGNED, (u64)extended(v, e->size * 8), false);
+		number(s, DP_SINK_SIGNED, (u64)extended(v, e->is_half ? e->size * 4 : e->size * 8), false);
 }
 
 static void scalar(struct show *s, const struct dp_rf_type *t, u64 v, u32 bits)

@@ -55,6 +55,7 @@ struct dp_rf_member {
 struct dp_rf_layout {
 	u32 number, size;
 	bool is_enum, is_flags; /* is_flags: an enumeration of which several are set together */
+	bool is_hex, is_half;   /* numbers without a name are shown so, or by their lower half alone */
 	bool is_variants;       /* one of the members is there, as a number tells */
 	u32 which, which_size;  /* where that number is, and its bytes */
 	struct dp_rf_member *members;

@@ -226,6 +226,95 @@ def shown_as_strace_shows():
                      "ret": -2, "error": "ENOENT"}] or late[0]["error"] == "ENOSYS", late
 
 
+REQUESTS = r"""
+#define _GNU_SOURCE
+#include <linux/fs.h>
+#include <linux/netlink.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <netinet/udp.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <termios.h>
+int main(void)
+{
+	static const unsigned long requests[] = {TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, SIOCGIFADDR, SIOCGIFINDEX,
+		FIOCLEX, BLKGETSIZE64, FS_IOC_GETFLAGS, TIOCGPTN, FICLONE, TIOCSCTTY, 0x400454ca, 0xae80,
+		0x5000940a, 0xaa00};
+	static const int options[][2] = {{SOL_SOCKET, SO_REUSEADDR}, {SOL_SOCKET, SO_ERROR}, {SOL_SOCKET, SO_REUSEPORT},
+		{SOL_SOCKET, SO_KEEPALIVE}, {SOL_SOCKET, SO_LINGER}, {SOL_SOCKET, SO_RCVBUF}, {SOL_SOCKET, SO_PEERCRED},
+		{IPPROTO_IP, IP_TTL}, {IPPROTO_IP, IP_ADD_MEMBERSHIP}, {IPPROTO_IPV6, IPV6_V6ONLY},
+		{IPPROTO_TCP, TCP_NODELAY}, {IPPROTO_TCP, TCP_INFO}, {IPPROTO_TCP, TCP_USER_TIMEOUT},
+		{IPPROTO_UDP, UDP_SEGMENT}, {SOL_NETLINK, NETLINK_ADD_MEMBERSHIP}, {SOL_PACKET, 5}, {SOL_TLS, 1},
+		{SOL_XDP, 4}, {77, 99}, {SOL_SOCKET, 9999}, {IPPROTO_IP, 9999}};
+	int s = socket(AF_INET, SOCK_STREAM, 0), v = 1, i;
+	socklen_t len;
+
+	for (i = 0; i < sizeof(requests) / sizeof(*requests); i++)
+		ioctl(s, requests[i], 8);
+	ioctl(s, 0x12345678, 1);
+	for (i = 0; i < sizeof(options) / sizeof(*options); i++) {
+		setsockopt(s, options[i][0], options[i][1], (void *)8, sizeof(v));
+		len = sizeof(v);
+		getsockopt(s, options[i][0], options[i][1], (void *)8, &len);
+	}
+	return 0;
+}
+"""
+
+
+@test
+def requests_and_options():
+    """requests of ioctl, levels and options of sockets have the names that strace has; what has none is a number"""
+    prog = compiled(DIR, "requests", REQUESTS, "-O1", "-w")
+    asked = ("ioctl", "setsockopt", "getsockopt")
+    theirs = []
+    for call, result, shown in strace(prog):
+        parts = shown.split(", ")
+        if call == "ioctl":
+            names = re.fullmatch(r"[A-Z][A-Z0-9_]+( or [A-Z][A-Z0-9_]+)*", parts[1])
+            theirs.append((call, names and set(names[0].split(" or "))))
+        elif call in asked:
+            level = re.sub(r"(0x\w+) .*", lambda m: str(int(m[1], 16)), parts[1])
+            option = re.sub("_OLD$", "", parts[2]) if re.match("[A-Z]", parts[2]) else int(parts[2].split()[0], 0)
+            theirs.append((call, level, option))
+    for lines in (["s *"], ["s ioctl", "s *sockopt"], ["s ioctl $request", "s setsockopt $level $option",
+                                                       "s getsockopt $level $option"]):
+        ours = []
+        for e in traced(*lines, command=[prog])[0]:
+            a = e["args"]
+            call = a.get("call", e["event"])
+            if call == "ioctl":
+                name = a["request"]
+                ours.append((call, set(name.split(" or ")) if isinstance(name, str) else None))
+            elif call in asked:
+                ours.append((call, str(a["level"]), a["option"]))
+        ours = [o if o[0] != "calls" else ("setsockopt",) + o[1:] for o in ours]
+        assert len(ours) == len(theirs) == 17 + 2 * 21, (len(ours), len(theirs))
+        # Older and newer straces have more and fewer names of a number.
+        differ = [(a, b) for a, b in zip(ours, theirs)
+                  if a != b and not (a[0] == b[0] == "ioctl" and a[1] and b[1] and a[1] & b[1])]
+        assert not differ, differ
+    text = dprobes("trace", "-q", "s ioctl", "--", prog, check=0).stdout
+    assert "request=0x12345678 arg=0x1 " in text and "request=BTRFS_IOC_CLONE or FICLONE " in text, text
+    got = args("s ioctl $arg if $request == FICLONE",
+               "s *sockopt $fd if $option == TCP_USER_TIMEOUT && $level == SOL_TCP", command=[prog])
+    assert [sorted(g) for g in got] == [["arg"], ["fd"], ["fd"]], got
+    out = traced("s *sockopt count by $level, $option", "s ioctl count by $request", command=[prog])[1]
+    keys = {tuple(e["key"]) for s in out.splitlines() if s.startswith('{"aggregate"') for e in json.loads(s)["entries"]}
+    assert {("SOL_TCP", "TCP_NODELAY"), ("SOL_SOCKET", "SO_REUSEADDR"), ("77", "99"), ("SOL_IP", "IP_TTL"),
+            ("TIOCGWINSZ",), ("0x12345678",)} <= {tuple(map(str, k)) for k in keys}, keys
+
+
+@test
+def shared_arguments():
+    """a line of several calls has the names of arguments that all of them have, and no others"""
+    assert args("s exit* $status", command=[program()], status=7) == [{"status": 7}]
+    for line in ("s * $path", "s open* $flags"):
+        assert "E-EVENT-VAR" in dprobes("trace", line, "--", program(), check=1).stderr, line
+
+
 @test
 def ends():
     """calls that do not come back are shown where they begin; children have calls of their own"""

@@ -226,6 +226,8 @@ static struct node *call_word(struct dpcc *c, const struct tok *t, const char *n
 	return n;
 }
 
+#define OPTION_OF_LEVEL "option of level"
+
 /* The type of a set in syscall-flags.def. */
 static struct type *set_of(struct dpcc *c, const char *set)
 {
@@ -243,16 +245,47 @@ static struct type *set_of(struct dpcc *c, const char *set)
 	t->name = dp_cc_text(c, set, strlen(set));
 	t->next = c->call_sets;
 	c->call_sets = t;
+	t->is_option = !strcmp(set, DP_SYSCALL_OPTION);
+	if (t->is_option)
+		return t;
+	t->is_hex = !strcmp(set, DP_SYSCALL_REQUEST);
+	t->is_half = !strcmp(set, OPTION_OF_LEVEL);
+	if (t->is_half)
+		t->size = sizeof(u64);
 	last = &t->enums;
-	for (u32 i = 0; (name = dp_syscall_flag(set, i, &value, &mask)); i++) {
+	for (u32 i = 0; (name = dp_syscall_flag(t->is_half ? DP_SYSCALL_OPTION : set, i, &value, &mask)); i++) {
 		*last = dp_cc_alloc(c, sizeof(**last));
 		**last = (struct enumerator){NULL, name, value, mask};
 		t->is_flags |= mask != 0xffffffff;
 		last = &(*last)->next;
 	}
 	t->is_octal = !strcmp(set, DP_SYSCALL_OCTAL);
-	t->is_unsigned = t->is_flags || t->is_octal;
+	t->is_unsigned = t->is_flags || t->is_octal || t->is_hex || t->is_half;
 	return t;
+}
+
+static struct node *joined(struct dpcc *c, const char *op, struct node *a, struct node *b)
+{
+	struct node *n = dp_cc_node_new(c, N_BINARY, a->tok);
+
+	n->op = op;
+	n->a = a;
+	n->b = b;
+	n->type = &dp_cc_type_ulong;
+	return n;
+}
+
+/* An option together with its level: only that has a name. The option alone is the number that conditions compare. */
+struct node *dp_cc_call_shown(struct dpcc *c, struct node *value)
+{
+	struct node *level = value->type->is_option ? dp_cc_context(c, value->tok, "arg2") : NULL;
+
+	if (!level)
+		return value;
+	level = joined(c, "<<", named(c, level, &dp_cc_type_ulong),
+		       dp_cc_node_number(c, value->tok, 32, &dp_cc_type_ulong));
+	value = named(c, named(c, value, &dp_cc_type_uint), &dp_cc_type_ulong);
+	return named(c, joined(c, "|", level, value), set_of(c, OPTION_OF_LEVEL));
 }
 
 /* __set("SET", E) */

@@ -42,6 +42,9 @@ struct type {
 	bool is_unsigned, is_char, is_bool, is_union, is_complex, is_flags, complete, lazy;
 	bool is_opaque; /* a structure of which not all is known */
 	bool is_octal;  /* an integer that is shown so */
+	bool is_hex;    /* an enumeration of which other numbers are shown so, */
+	bool is_half;   /* or by their lower half alone */
+	bool is_option; /* of a socket: which name it has depends on the call's level */
 	u64 size;
 	u32 align;
 	struct type *of;
@@ -547,7 +550,8 @@ struct node *dp_cc_context(struct dpcc *c, const struct tok *t, const char *name
 struct node *dp_cc_body_word(struct dpcc *c, const struct tok *t, const char *name, bool needed);
 struct node *dp_cc_compare_text(struct dpcc *c, const struct tok *t, const char *op, struct node *a, struct node *b);
 struct node *dp_cc_call_set(struct dpcc *c, struct node *value, const char *set);
-void dp_cc_call_arguments(struct dpcc *c, struct node *n); /* of a system call, for log_args() */
+struct node *dp_cc_call_shown(struct dpcc *c, struct node *value); /* what is logged of it, or taken as a key */
+void dp_cc_call_arguments(struct dpcc *c, struct node *n);         /* of a system call, for log_args() */
 void dp_cc_parse_call_begin(struct dpcc *c, struct node *n);
 
 /* ---- decl.c ---- */

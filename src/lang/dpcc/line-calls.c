@@ -46,7 +46,19 @@ static void put_value(struct out_text *o, u32 at, const struct dp_syscall_arg *a
 		dp_cc_out_put(o, at, "((%s)$arg%u)", type_of(arg->kind), i + 1);
 }
 
-/* $NAME of an argument of the one call that the line means; the words that are known of each. */
+/* Whether argument i is the same of all calls that the line means. */
+static bool is_shared(const struct line *l, u32 i, const struct dp_syscall_arg *arg)
+{
+	struct dp_syscall_arg other;
+
+	for (u32 k = 1; k < l->ncalls; k++)
+		if (dp_syscall_arg(l->calls[k], i, &other) <= 0 || strcmp(other.name, arg->name) != 0 ||
+		    strcmp(other.set, arg->set) != 0 || other.kind != arg->kind)
+			return false;
+	return true;
+}
+
+/* $NAME of an argument of the call that the line means, or of all of them; the words that are known of each. */
 bool dp_cc_line_call_name(struct line *l, u32 at, struct out_text *o)
 {
 	static const char *const results[] = {"ret", "retval", "error"}, *const others[] = {"call", "nr"};
@@ -56,8 +68,9 @@ bool dp_cc_line_call_name(struct line *l, u32 at, struct out_text *o)
 
 	for (u32 i = 0; i < DP_ARRAY_SIZE(results); i++)
 		l->uses_result |= strlen(results[i]) == n && !memcmp(results[i], p, n);
-	for (u32 i = 0; l->ncalls == 1 && i < DP_SYSCALL_ARGS; i++)
-		if (dp_syscall_arg(l->calls[0], i, &arg) > 0 && strlen(arg.name) == n && !memcmp(arg.name, p, n)) {
+	for (u32 i = 0; i < DP_SYSCALL_ARGS; i++)
+		if (dp_syscall_arg(l->calls[0], i, &arg) > 0 && strlen(arg.name) == n && !memcmp(arg.name, p, n) &&
+		    is_shared(l, i, &arg)) {
 			put_value(o, at, &arg, i);
 			return true;
 		}

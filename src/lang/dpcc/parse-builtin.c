@@ -118,6 +118,7 @@ static void add_part(struct dpcc *c, struct dp_rpn_aggregate *wanted, struct nod
 	if (wanted->nparts == DP_RPN_KEYS_MAX)
 		dp_cc_fail(c, t, E_DPCC_LIMIT, "a key can have at most %d parts", DP_RPN_KEYS_MAX);
 	n = key_argument(c, last);
+	n->a = n->a ? dp_cc_call_shown(c, n->a) : NULL;
 	wanted->parts[wanted->nparts] = part_of(c, n);
 	if (wanted->parts[wanted->nparts] == DP_KEY_NAMES)
 		wanted->layouts[wanted->nparts] = (u32)strtoul(dp_cc_type_field(c, n->a->type, t) + 1, NULL, 10);
@@ -401,6 +402,8 @@ struct node *dp_cc_parse_builtin(struct dpcc *c, const struct tok *name)
 			       : b->args == ARG_ONE || b->args == ARG_TEXT_AND_ONE ? 1
 										   : 0);
 	dp_cc_expect(c, ")");
+	for (struct node *arg = strncmp(b->name, "log", 3) ? NULL : n->a; arg; arg = arg->next)
+		arg->a = arg->a ? dp_cc_call_shown(c, arg->a) : NULL;
 	if (!strcmp(b->name, "log_backtrace"))
 		n->value = frames_wanted(c, name, n->a);
 	return strcmp(b->name, "__set") ? n : dp_cc_call_set(c, n->a->a, n->op);

@@ -124,12 +124,13 @@ static _Noreturn void no_call_word(struct dpcc *c, const struct tok *t, const ch
 	struct dp_near near = {.n = 0};
 
 	for (u32 i = 0; c->target.is_one_call && dp_syscall_arg(c->target.call, i, &arg) > 0; i++)
-		dp_near_try(&near, name, arg.name);
+		if (strcmp(name, arg.name) != 0) /* else other calls of the line do not have it */
+			dp_near_try(&near, name, arg.name);
 	for (u32 i = 0; i < DP_ARRAY_SIZE(words); i++)
 		dp_near_try(&near, name, words[i]);
 	dp_cc_fail_near(c, t, E_EVENT_VAR, &near,
 			"system calls have $call $nr $arg1 to $arg6 $ret $error $duration, and "
-			"the names of their arguments where one call is named");
+			"the names of arguments that all calls of the line have");
 }
 
 #define LONG_NAME 6 /* a shorter one is like another by chance */

@@ -100,6 +100,59 @@ static const struct {
 #undef DP_CALL_VALUE
 };
 
+/* Sets that are too large to be looked for by their names: tables of their own. */
+static const struct request {
+	const char *name; /* several of one value: with " or " between them */
+	u32 level;        /* of an option */
+	u32 value;
+} requests[] =
+    {
+#define DP_CALL_REQUEST(name, value) {name, 0, value},
+#define DP_CALL_LEVEL(name, value)
+#define DP_CALL_OPTION(name, level, value)
+#include <call-requests.def>
+#undef DP_CALL_REQUEST
+#undef DP_CALL_LEVEL
+#undef DP_CALL_OPTION
+},
+  levels[] =
+      {
+#define DP_CALL_REQUEST(name, value)
+#define DP_CALL_LEVEL(name, value) {#name, 0, value},
+#define DP_CALL_OPTION(name, level, value)
+#include <call-requests.def>
+#undef DP_CALL_REQUEST
+#undef DP_CALL_LEVEL
+#undef DP_CALL_OPTION
+},
+  options[] = {
+#define DP_CALL_REQUEST(name, value)
+#define DP_CALL_LEVEL(name, value)
+#define DP_CALL_OPTION(name, level, value) {name, level, value},
+#include <call-requests.def>
+#undef DP_CALL_REQUEST
+#undef DP_CALL_LEVEL
+#undef DP_CALL_OPTION
+};
+
+static const struct table {
+	const char *set;
+	const struct request *v;
+	u32 n;
+} tables[] = {
+    {DP_SYSCALL_REQUEST, requests, DP_ARRAY_SIZE(requests)},
+    {DP_SYSCALL_LEVEL, levels, DP_ARRAY_SIZE(levels)},
+    {DP_SYSCALL_OPTION, options, DP_ARRAY_SIZE(options)},
+};
+
+static const struct table *table_of(const char *set)
+{
+	for (u32 i = 0; i < DP_ARRAY_SIZE(tables); i++)
+		if (!strcmp(tables[i].set, set))
+			return &tables[i];
+	return NULL;
+}
+
 u32 dp_syscalls_matching(const char *pattern, u32 *numbers, u32 max)
 {
 	u32 n = 0;
@@ -160,6 +213,15 @@ const char *dp_syscall_args(u32 number)
 
 const char *dp_syscall_flag(const char *set, u32 i, s64 *value, u64 *mask)
 {
+	const struct table *t = table_of(set);
+
+	if (t && i >= t->n)
+		return NULL;
+	if (t) {
+		*value = (s64)((u64)t->v[i].level << 32 | t->v[i].value);
+		*mask = WHOLE;
+		return t->v[i].name;
+	}
 	for (u32 k = 0; k < DP_ARRAY_SIZE(flags); k++)
 		if (!strcmp(flags[k].set, set) && !i--) {
 			*value = flags[k].value;
@@ -169,8 +231,27 @@ const char *dp_syscall_flag(const char *set, u32 i, s64 *value, u64 *mask)
 	return NULL;
 }
 
+/* One of the names "A or B". */
+static bool is_one_of(const char *names, const char *name)
+{
+	size_t n = strlen(name);
+	const char *p = names;
+
+	while (p && (strncmp(p, name, n) != 0 || (p[n] && p[n] != ' '))) {
+		p = strstr(p, " or ");
+		p = p ? p + strlen(" or ") : NULL;
+	}
+	return p != NULL;
+}
+
 bool dp_syscall_constant(const char *name, s64 *value)
 {
+	for (u32 k = 0; k < DP_ARRAY_SIZE(tables); k++)
+		for (u32 i = 0; i < tables[k].n; i++)
+			if (is_one_of(tables[k].v[i].name, name)) {
+				*value = tables[k].v[i].value;
+				return true;
+			}
 	for (u32 i = 0; i < DP_ARRAY_SIZE(flags); i++)
 		if (!strcmp(flags[i].name, name)) {
 			*value = flags[i].value;

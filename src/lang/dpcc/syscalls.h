@@ -8,6 +8,11 @@
 #define DP_SYSCALLS_MAX 512
 #define DP_SYSCALL_ARGS 6
 #define DP_SYSCALL_OCTAL "octal" /* the set of numbers that are shown so, which has no names */
+/* Sets that are generated from the kernel's headers: unknown requests are shown in hexadecimal; the names of options
+   depend on the level, which is the upper half of their values. */
+#define DP_SYSCALL_REQUEST "request"
+#define DP_SYSCALL_LEVEL "level"
+#define DP_SYSCALL_OPTION "option"
 
 /* Numbers of those whose names match the shell pattern. */
 u32 dp_syscalls_matching(const char *pattern, u32 *numbers, u32 max);

@@ -110,7 +110,10 @@ const char *dp_cc_type_field(struct dpcc *c, struct type *t, const struct tok *a
 						  (unsigned long long)t->size * 8);
 		if (t->number)
 			return dp_cc_format(c, "T%u", t->number);
-		dp_cc_buf_put(c, &b, " %llu %s {", (unsigned long long)t->size, t->is_flags ? "flags" : "enum");
+		dp_cc_buf_put(c, &b, " %llu %s%s {", (unsigned long long)t->size, t->is_flags ? "flags" : "enum",
+			      t->is_hex    ? " hex"
+			      : t->is_half ? " half"
+					   : "");
 		for (struct enumerator *e = t->enums; e; e = e->next) {
 			dp_cc_buf_put(c, &b, "%s", e == t->enums ? " " : ", ");
 			dp_cc_put_quoted(c, &b, e->name);

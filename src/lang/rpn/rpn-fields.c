@@ -3,6 +3,7 @@
  * Descriptions of records:
  *   layout = T1 16 struct { "x" s32 @ 0, "flags" u32 @ 4 bits 3 5, "name" char[8] @ 8 }
  *   layout = T2 4 enum { "RED" 0, "GREEN" 1 }
+ *   layout = T5 4 enum hex { "GET" 0x5401 }
  *   layout = T3 4 flags { "READ" 0 of 3, "WRITE" 1 of 3, "CREATE" 64 }
  *   layout = T4 8 variants u32 @ 0 { "None" is 0, "Some" s32 @ 4 is 1, "Other" s16 @ 6 }
  *   field = "*p" T1
@@ -203,6 +204,14 @@ static void *grow(void *v, u32 n, size_t size)
 	return n & (n - 1) ? v : realloc(v, (n ? n * 2 : 1) * size);
 }
 
+static bool enumeration(struct reader *r, struct dp_rf_layout *l)
+{
+	l->is_enum = word(r, "enum");
+	l->is_hex = l->is_enum && word(r, "hex");
+	l->is_half = l->is_enum && word(r, "half");
+	return l->is_enum;
+}
+
 static bool layout(struct reader *r)
 {
 	struct dp_rf *rf = r->rf;
@@ -219,8 +228,8 @@ static bool layout(struct reader *r)
 	good = layout_number(&t, &l->number);
 	r->p = t.at + t.len;
 	good = good && small(r, &l->size) &&
-	       (word(r, "struct") || word(r, "union") || (l->is_flags = word(r, "flags")) ||
-		(l->is_enum = word(r, "enum")) || (word(r, "variants") && discriminant(r, l))) &&
+	       (word(r, "struct") || word(r, "union") || (l->is_flags = word(r, "flags")) || enumeration(r, l) ||
+		(word(r, "variants") && discriminant(r, l))) &&
 	       word(r, "{");
 	l->is_enum |= l->is_flags;
 	while (good && !word(r, "}")) {
