@@ -28,42 +28,9 @@ struct cmd_args {
 	const char *value; /* of the option or operand just returned */
 };
 
-static const char *option_name(int i, void *arg)
-{
-	const enum cmd_verb *verb = arg;
-	const struct cmd_option *o = dp_cmd_option_after(*verb, NULL);
-
-	while (o && i--)
-		o = dp_cmd_option_after(*verb, o);
-	return o ? o->name : NULL;
-}
-
-/* The other form of the subcommand has it: `trace` of events, and of a program. */
-static bool is_of_other_form(enum cmd_verb verb, const char *name)
-{
-	for (enum cmd_verb v = VERB_NONE + 1; v < VERB_COUNT; v++)
-		if (v != verb && !strcmp(dp_cmd_specs[v].name, dp_cmd_specs[verb].name) &&
-		    (name[1] ? dp_cmd_option_named(v, name, strlen(name)) : dp_cmd_option_lettered(v, name[0])))
-			return true;
-	return false;
-}
-
 static int unknown_option(struct cmd_args *a, const char *shown, const char *name)
 {
-	const char *near = name[1] ? dp_ui_nearest(name, option_name, &a->verb) : NULL;
-	char hint[128];
-
-	if (is_of_other_form(a->verb, name)) {
-		snprintf(hint, sizeof(hint), "`dprobes help %s` lists the options of both forms",
-			 dp_cmd_specs[a->verb].name);
-		dp_ui_fail(E_CMD_OPTION, hint, "%s, in this form of `dprobes %s`", shown, dp_cmd_specs[a->verb].name);
-		return OPT_ERROR;
-	}
-	if (near)
-		snprintf(hint, sizeof(hint), "did you mean --%s?", near);
-	else
-		snprintf(hint, sizeof(hint), "`dprobes %s --help` shows the options", dp_cmd_specs[a->verb].name);
-	dp_ui_fail(E_CMD_OPTION, hint, "%s", shown);
+	dp_cmd_unknown_option(a->verb, shown, name);
 	return OPT_ERROR;
 }
 

@@ -141,6 +141,10 @@ static int make_lines(struct graph *g)
 	for (u32 i = 0; i < g->n && !r; i++)
 		r = dp_cmd_add_calls(&g->t.lines, g->patterns[i], g->results);
 	if (!r)
+		r = dp_cmd_keep_if(&g->t);
+	if (!r)
+		r = dp_cmd_trace_ends(&g->t);
+	if (!r)
 		dp_event_lines_parse(&g->t.lines, false);
 	return r;
 }

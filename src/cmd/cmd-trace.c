@@ -209,10 +209,30 @@ static bool is_of_both_worlds(const struct trace *t)
 	return in_kernel && in_process;
 }
 
+int dp_cmd_trace_ends(struct trace *t)
+{
+	const char *option = t->until ? "--until" : "--dump-on";
+	struct dp_error err;
+
+	if (t->dump_on && t->until)
+		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "--dump-on cannot be used with --until");
+	t->ends = t->until ? t->until : t->dump_on;
+	if (t->ends && dp_event_lines_add(&t->lines, t->ends, t->until ? "--until: " : "--dump-on: ", &err)) {
+		dp_ui_error(&err, NULL);
+		return CMD_FAILED;
+	}
+	if (t->ends && t->opt.skip_refused)
+		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them",
+				  "%s cannot be used with --skip-refused: the event to wait for might be left out",
+				  option);
+	if (t->ends)
+		t->lines.v[t->lines.n - 1].ends = true;
+	return CMD_OK;
+}
+
 int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **argv, bool *done)
 {
 	int r = dp_cmd_options(verb, argc, argv, take_option, t, &t->command, done);
-	struct dp_error err;
 	bool in_process;
 
 	if (r || *done)
@@ -222,21 +242,9 @@ int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **arg
 	if (!t->lines.n && t->command)
 		r = use_defaults(t);
 	r = r ? r : dp_cmd_keep_if(t);
-	if (!r && t->dump_on && t->until)
-		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "--dump-on cannot be used with --until");
-	t->ends = t->until ? t->until : t->dump_on;
-	if (!r && t->ends && dp_event_lines_add(&t->lines, t->ends, t->until ? "--until: " : "--dump-on: ", &err)) {
-		dp_ui_error(&err, NULL);
-		r = CMD_FAILED;
-	}
+	r = r ? r : dp_cmd_trace_ends(t);
 	if (r)
 		return r;
-	if (t->ends && t->opt.skip_refused)
-		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them",
-				  "%s cannot be used with --skip-refused: the event to wait for might be left out",
-				  t->until ? "--until" : "--dump-on");
-	if (t->ends)
-		t->lines.v[t->lines.n - 1].ends = true;
 	in_process = dp_select_any(&t->select) || t->command;
 	dp_event_lines_parse(&t->lines, !t->command);
 	if (in_process && !t->command) {

@@ -42,7 +42,7 @@ struct trace {
 	u64 keep;                /* files of them; 0: all */
 	bool no_summary;
 	bool wait_modules; /* lines wait for modules that are loaded later, whatever they are called */
-	bool of_programs;  /* the format is one of their records */
+	bool of_programs;  /* the format is one of their records; lines stand beside a program */
 	struct event_lines lines;
 	double interval;               /* between tables; 0: at the end alone */
 	struct dp_rpn_define *defines; /* -D, for lines that are compiled */
@@ -85,6 +85,8 @@ int dp_cmd_trace_line_option(struct trace *t, int id, const char *value);
 
 /* What --keep-if says: its events, in front of and behind the lines that are there. Returns CMD_OK to go on. */
 int dp_cmd_keep_if(struct trace *t);
+/* The line of --until or --dump-on, behind all others. Returns CMD_OK, or the exit status (told already). */
+int dp_cmd_trace_ends(struct trace *t);
 /* What it has come to. */
 void dp_cmd_keep_if_tell(const struct trace *t, const struct dp_keep_counts *c);
 

@@ -227,6 +227,8 @@ static int make_line(struct watch *w, const struct words *words)
 		dp_ui_error(&err, NULL);
 		return CMD_FAILED;
 	}
+	if (dp_cmd_trace_ends(&w->t))
+		return CMD_FAILED;
 	dp_event_lines_parse(&w->t.lines, false);
 	return CMD_OK;
 }

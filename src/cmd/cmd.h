@@ -123,6 +123,8 @@ void dp_ui_time_line(void);
  */
 int dp_cmd_options(enum cmd_verb verb, int argc, char **argv, int (*take)(void *arg, int id, const char *value),
 		   void *arg, char ***command, bool *done);
+/* An option that it does not have; shown: as it was typed, name: without dashes. Returns CMD_USAGE. */
+int dp_cmd_unknown_option(enum cmd_verb verb, const char *shown, const char *name);
 
 /* The command line of a subcommand with nothing but -p PID, options without values, and a few operands. */
 #define CMD_WORDS 2

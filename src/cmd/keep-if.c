@@ -232,7 +232,7 @@ int dp_cmd_keep_if(struct trace *t)
 			   ? dp_ui_fail(E_CMD_MISSING, EXAMPLE, "%s, and no --keep-if",
 					t->rule.outside ? "--keep-outside" : "--keep-unfinished")
 			   : CMD_OK;
-	if (!t->lines.n)
+	if (!t->lines.n && !t->of_programs)
 		return dp_ui_fail(E_CMD_MISSING, "for example: 'p libc:malloc bytes=%di'", "no event");
 	n = split(text, &function, &p.at);
 	if (!n)

@@ -274,8 +274,13 @@ static int long_option(struct parser *p, const char *arg)
 	if (take_verb(p->a, arg, n, 0))
 		return 0;
 	o = dp_cmd_option_named(p->a->verb, arg, n);
-	if (!o)
-		return dp_ui_fail(E_CMD_OPTION, NULL, "--%s", arg);
+	if (!o) {
+		char name[48], shown[64];
+
+		snprintf(name, sizeof(name), "%.*s", (int)n, arg);
+		snprintf(shown, sizeof(shown), "--%s", name);
+		return dp_cmd_unknown_option(p->a->verb, shown, name);
+	}
 	p->inner = arg[n] ? arg + n : NULL;
 	return take(p, o);
 }
@@ -290,7 +295,7 @@ static int letters(struct parser *p, const char *arg)
 			continue;
 		o = dp_cmd_option_lettered(p->a->verb, *arg);
 		if (!o)
-			return dp_ui_fail(E_CMD_OPTION, NULL, "-%c", *arg);
+			return dp_cmd_unknown_option(p->a->verb, (char[]){'-', *arg, '\0'}, (char[]){*arg, '\0'});
 		p->inner = o->value && arg[1] ? arg + 1 : NULL;
 		r = take(p, o);
 		if (r || o->value)

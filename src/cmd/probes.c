@@ -49,8 +49,13 @@ static bool is_source(const struct probes_args *a)
 /* A file for dpcc, compiled on the fly. */
 static bool compile(const struct probes_args *a, struct dp_rpn_unit *u)
 {
-	struct dpcc_options opt = {
-	    .defines = a->defines, .ndefines = a->ndefines, .module = a->sym, .notes = dp_ui_notes(), .text = a->text};
+	struct dpcc_options opt = {.defines = a->defines,
+				   .ndefines = a->ndefines,
+				   .module = a->sym,
+				   .notes = dp_ui_notes(),
+				   .text = a->text,
+				   .lines = a->lines,
+				   .nlines = a->nlines};
 	struct dp_error err = {0};
 	struct dpcc_result res;
 	int r;

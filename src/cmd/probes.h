@@ -17,6 +17,8 @@ struct probes_args {
 	u32 ndefines;
 	u32 flags; /* enum dp_run_flags */
 	u32 fields;
+	const struct dpcc_line *lines; /* beside the file */
+	u32 nlines;
 	u32 budget; /* in 0.01 %; 0: none */
 	bool strict_reads;
 	bool has_budget; /* or "off" was given */

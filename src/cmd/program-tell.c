@@ -119,7 +119,7 @@ void dp_cmd_program_tell_end(struct program *p)
 	if (dp_run_is_full(p->run) && !p->t.quiet)
 		dp_ui_note("%llu events shown; later ones were only counted", (unsigned long long)dp_run_shown(p->run));
 	rows = p->t.no_summary ? NULL : dp_run_rows(p->run, &n, &total);
-	if (!p->t.quiet && (p->lines || p->t.format == DP_FORMAT_RECORDING)) {
+	if (!p->t.quiet && (p->lines || p->t.lines.n || p->t.format == DP_FORMAT_RECORDING)) {
 		if (p->ended > 0)
 			dp_ui_tell_ended(p->t.command[0], p->ended);
 		tell_clock(p);

@@ -50,29 +50,18 @@ bool dp_cmd_check_interval(enum dp_format format, double interval)
 /* What dp_cmd_trace_check_compiled() would refuse, of lines that need not be. */
 bool dp_cmd_trace_can_compile(const struct trace *t)
 {
-	return !t->opt.interpret && !t->opt.pages && !t->opt.skip_refused && !t->run.chunks && !t->watch &&
-	       (!t->until || !dp_cc_line_is_body(t->until)) &&
+	return !t->opt.pages && !t->opt.skip_refused && !t->watch && (!t->until || !dp_cc_line_is_body(t->until)) &&
 	       (dp_format_of_programs(t->format) || t->format == DP_FORMAT_RECORDING);
 }
 
 /* What does not go together with lines that are compiled. */
 int dp_cmd_trace_check_compiled(const struct trace *t)
 {
-	const struct {
-		bool given;
-		const char *option, *reason;
-	} table[] = {
-	    {t->opt.interpret, "--interpret", "leave it out"},
-	    {t->opt.pages, "--pages", "leave it out"},
-	};
-
-	for (size_t i = 0; i < DP_ARRAY_SIZE(table); i++)
-		if (table[i].given)
-			return dp_ui_fail(
-			    E_CMD_EXTRA, table[i].reason,
-			    "%s cannot be used with lines that have names, tables or a body, or that stand beside "
-			    "lines of the kernel: such lines are programs",
-			    table[i].option);
+	if (t->opt.pages)
+		return dp_ui_fail(
+		    E_CMD_EXTRA, "leave it out, or the other lines",
+		    "--pages is for watchpoints, and lines that have names, tables or a body, or that stand "
+		    "beside lines of the kernel, are programs");
 	if (t->until && dp_cc_line_is_body(t->until))
 		return dp_ui_fail(E_CMD_VALUE, "use --duration, or `end_trace()` in a timer's body",
 				  "--until takes an event with a place");

@@ -462,6 +462,15 @@ static bool complain(const struct event_line *line, const struct line_target *t,
 	return skips;
 }
 
+/* Names are those of the processes that are there: of a program that they start, the file must be known. */
+static void hint_path(const struct dp_location *loc, struct dp_error *err)
+{
+	if ((err->code == E_SYM_NONE || err->code == E_MOD_NONE) && loc->module[0] != '/' &&
+	    strncmp(err->hint, "did you mean", 12) != 0)
+		dp_error_hint(err, "give the path of a program that is started later: /PATH/%.80s:%.80s",
+			      loc->module[0] ? dp_base_name(loc->module) : "PROGRAM", loc->symbol);
+}
+
 static bool add_line(struct line_finder *f, const struct event_lines *e, u32 i, const struct line_target *t,
 		     struct line_programs *out)
 {
@@ -476,6 +485,8 @@ static bool add_line(struct line_finder *f, const struct event_lines *e, u32 i, 
 	good = add_place(f, e, i, &ev.loc, true, out, &err);
 	if (!good && err.column <= 0)
 		dp_error_column(&err, ev.loc.column);
+	if (!good && t->tree)
+		hint_path(&ev.loc, &err);
 	return good || line->optional || complain(line, t, &err);
 }
 
@@ -821,6 +832,7 @@ static bool any_compiled(const struct line_programs *out)
 
 bool dp_cmd_lines_compile(const struct event_lines *e, const struct line_target *t, struct line_programs *out)
 {
+	struct line_target several = *t; /* what fits into one of them need not fit into all */
 	struct line_finder f;
 	struct dp_error err = {0};
 	u32 wrong;
@@ -847,11 +859,12 @@ bool dp_cmd_lines_compile(const struct event_lines *e, const struct line_target 
 		good = add_bodies(e, &out->v[k]);
 	if (good && !t->quiet)
 		tell_bodies(e, out);
+	several.skip |= t->npids > 1 && out->n > 1;
 	for (u32 i = 0; good && i < 2 * out->n; i++) { /* those of processes, then the others */
 		struct line_program *p = &out->v[i % out->n];
 
 		if (is_in_process(p) == (i < out->n))
-			good = t->skip ? compile_right(p, e, t, out) : compile(p, e, t, out, &wrong);
+			good = several.skip ? compile_right(p, e, &several, out) : compile(p, e, t, out, &wrong);
 	}
 	if (good && out->n && !any_compiled(out)) {
 		dp_fail(&err, E_ARM_NONE, "all %u events were left out", e->n);

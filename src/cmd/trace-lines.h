@@ -34,6 +34,7 @@ struct line_target {
 	const struct dp_rpn_define *defines;
 	u32 ndefines;
 	bool quiet, allow_trap;
+	bool tree; /* also what these processes start */
 	bool skip; /* lines that are wrong, or refused, are told and left out */
 };
 

@@ -15,6 +15,7 @@
 #include "base/now.h"
 #include "cmd/line-modules.h"
 #include "cmd/trace-program.h"
+#include "lang/dpcc/dpcc.h"
 #include "log/log-rpn.h"
 #include "run/run.h"
 #include "symbols/needed.h"
@@ -59,13 +60,13 @@ bool dp_cmd_traces_program(int argc, char **argv)
 	return false;
 }
 
-/* C on the command line; several are one program. */
+/* C on the command line, of which several are one program; or a line beside it. */
 static int take_event(struct program *p, const char *value)
 {
 	char *text = NULL;
 
 	if (!is_c(value))
-		return dp_ui_fail(E_CMD_EXTRA, "events and a probe program are traced one at a time", "%s", value);
+		return dp_cmd_trace_line_option(&p->t, OPT_EVENT, value);
 	if (p->args.file && !p->args.text)
 		return dp_ui_fail(E_CMD_EXTRA, "give one program", "%s, and handlers in C", p->args.file);
 	if (asprintf(&text, "%s%s\n", p->args.text ? p->args.text : "", value) < 0)
@@ -82,6 +83,8 @@ static int take_option(void *arg, int id, const char *value)
 
 	switch (id) {
 	case OPT_FILE:
+		if (!is_program(value))
+			return dp_cmd_trace_line_option(&p->t, OPT_FILE, value);
 		if (p->args.file)
 			return dp_ui_fail(E_CMD_EXTRA, "give one program", "%s", value);
 		p->args.file = value;
@@ -111,7 +114,9 @@ static bool set_target(struct program *p)
 	struct dp_error err = {0};
 
 	p->args.flags |= (p->t.opt.allow_trap ? DP_RUN_ALLOW_TRAP : 0) | (p->t.opt.children ? DP_RUN_CHILDREN : 0) |
-			 (p->t.opt.strict_reads ? 0 : DP_RUN_LOAD) | (p->t.opt.skip_refused ? DP_RUN_SKIP : 0);
+			 (p->t.opt.strict_reads ? 0 : DP_RUN_LOAD) | (p->t.opt.skip_refused ? DP_RUN_SKIP : 0) |
+			 (p->t.opt.interpret ? DP_RUN_JIT_OFF : 0) |
+			 (p->t.wait_modules && dp_select_any(s) ? DP_RUN_LATER : 0);
 	if (!dp_select_any(s)) {
 		if (s->tree && !p->t.command)
 			dp_ui_fail(E_CMD_MISSING, "give a process with -p, or a command behind --",
@@ -137,7 +142,7 @@ static bool are_of_file(const struct program *p)
 
 	if (!realpath(p->t.select.file, real))
 		return true;
-	for (u32 i = 0; p->lines && i < p->programs.n; i++)
+	for (u32 i = 0; i < p->programs.n; i++)
 		if (strcmp(p->programs.v[i].file, real))
 			return false;
 	return true;
@@ -150,7 +155,7 @@ static bool choose(struct program *p)
 
 	if (p->t.command)
 		return !s->tree || dp_run_choose_command(p->run, s, p->child);
-	if (p->args.pid || !dp_select_any(s) || (dp_select_is_file_alone(s) && are_of_file(p)))
+	if (p->args.pid || !dp_select_any(s) || (p->lines && dp_select_is_file_alone(s) && are_of_file(p)))
 		return true;
 	return dp_run_choose(p->run, s, p->pids.v, p->pids.n);
 }
@@ -169,6 +174,29 @@ static void narrow(struct program *p)
 		dp_run_narrow(p->run, &p->only, 1, follows);
 }
 
+/* Those that stand beside the program are compiled with it. False: no memory. */
+static bool give_lines(struct program *p)
+{
+	static const char *const options[] = {"--keep-if", "--until", "--dump-on"};
+	const struct event_lines *e = &p->t.lines;
+	struct dpcc_line *v = e->n ? calloc(e->n, sizeof(*v)) : NULL;
+
+	if (e->n && !v)
+		return false;
+	for (u32 i = 0; i < e->n; i++) {
+		const struct event_line *l = &e->v[i];
+
+		v[i] = (struct dpcc_line){.text = l->text, .ends = l->ends, .first = !i && p->t.run.rule};
+		v[i].name = !l->where[0] ? "-e" : "-f";
+		for (size_t k = 0; k < DP_ARRAY_SIZE(options); k++)
+			if (!strncmp(l->where, options[k], strlen(options[k])))
+				v[i].name = options[k];
+	}
+	p->args.lines = v;
+	p->args.nlines = e->n;
+	return true;
+}
+
 static int parse(struct program *p, enum cmd_verb verb, int argc, char **argv, bool *done)
 {
 	int r = dp_cmd_options(verb, argc, argv, take_option, p, &p->t.command, done);
@@ -179,6 +207,19 @@ static int parse(struct program *p, enum cmd_verb verb, int argc, char **argv, b
 		return dp_ui_fail(E_CMD_EXTRA, "leave out one of them", "both -p and a command");
 	if (!dp_cmd_check_interval(p->t.format, p->interval))
 		return CMD_USAGE;
+	if (p->t.until && dp_cc_line_is_body(p->t.until))
+		return dp_ui_fail(E_CMD_VALUE, "use --duration, or `end_trace()` in a timer's body",
+				  "--until takes an event with a place");
+	r = dp_cmd_keep_if(&p->t);
+	r = r ? r : dp_cmd_trace_ends(&p->t);
+	if (r)
+		return r;
+	if (!give_lines(p))
+		return dp_ui_fail(E_RPN_MEMORY, NULL, "lines");
+	if (p->args.nlines && !p->args.text && !dp_cc_is_source(p->args.file))
+		return dp_ui_fail(E_CMD_EXTRA, "write the program in C (.dpc)",
+				  "%s: only programs in C can have event lines beside them (%s)", p->args.file,
+				  p->args.lines[0].name);
 	r = verb == VERB_RECORD_PROGRAM ? dp_cmd_record_begin(&p->t) : CMD_OK;
 	if (r)
 		return r;
@@ -602,6 +643,7 @@ int dp_cmd_trace_lines(struct trace *t)
 					.ndefines = t->ndefines,
 					.quiet = t->quiet,
 					.allow_trap = t->opt.allow_trap,
+					.tree = t->select.tree,
 					.skip = t->opt.skip_refused};
 	if (p.target.all)
 		p.target.npids = 0;
@@ -626,7 +668,9 @@ static int trace_program(enum cmd_verb verb, enum dp_format format, int argc, ch
 
 	if (status == CMD_OK && !done)
 		status = finish(&p, run(&p));
+	free((void *)p.args.lines);
 	dp_probes_args_free(&p.args);
+	dp_event_lines_free(&p.t.lines);
 	dp_pids_free(&p.pids);
 	dp_select_free(&p.t.select);
 	return status;

@@ -253,6 +253,38 @@ def asked_by_duration():
 
 
 @test
+def beside_a_program():
+    """--keep-if, --until and --dump-on with a program in C (-f FILE.dpc, -e): its records are those of the requests"""
+    file = os.path.join(tempfile.tempdir, "steps.dpc")
+    with open(file, "w") as f:
+        f.write('#pragma MODNAME("%s")\n#pragma PROBEPOINT_LOCATION("step") PROBEPOINT_HANDLER("seen")\n'
+                'void seen() { log($request); }\n' % server())
+    with open(file) as f:
+        text = f.read()
+    for program in ("-f", file), ("-e", text):
+        r = dprobes("trace", "--json", *program, "--keep-if", BAD, "--", server(), check=0)
+        got = collections.Counter(e["fields"][0]["value"] for e in json_lines(r.stdout) if e.get("fields"))
+        assert got == expected(BADS, BAD_OUTSIDE), (got, r.stderr)
+        assert "requests kept" in r.stderr, r.stderr
+    r = dprobes("trace", "-f", file, "--until", "p step if %di == 3", "--", server(), check=0)
+    assert r.stdout.rstrip().endswith("step: @step+0"), r.stdout[-300:]
+    name = os.path.join(tempfile.tempdir, "asked.dpt")
+    r = dprobes("record", "-o", name, "--last", "256k", "-f", file, "--dump-on", "r handle if $retval:s32 < 0",
+                "--keep-if", BAD, "--", server(), check=0)
+    assert r.stderr.count("note: written: ") >= 2 and "requests kept" in r.stderr, r.stderr
+    r = dprobes("record", "-o", name, "--last", "256k", "-f", file, "--dump-on", "r handle if $duration > 25ms", "--",
+                server(), check=0)
+    assert r.stderr.count("note: written: ") >= 2, r.stderr
+
+
+@test
+def trees():
+    """dprobes graph --keep-if: the trees of those calls only"""
+    r = dprobes("graph", "--keep-if", BAD, "requests:handle", "requests:step", "--", server(), check=0)
+    assert r.stdout.count("} /* handle */") == 60 and "requests kept" in r.stderr, (r.stdout[-500:], r.stderr)
+
+
+@test
 def command_line():
     """what --keep-if cannot do is refused, with what it can"""
     for value, code in (("p requests:handle if $retval < 0", "E-CMD-VALUE"), ("r requests:handle", "E-CMD-VALUE"),

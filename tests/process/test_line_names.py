@@ -171,7 +171,8 @@ def returned():
     assert [round(g["retval"], 6) for g in args("r ratio $retval $b")] == [0.25, 0.5, 0.75]
     refused("r nothing $retval $a", "E-DPCC-TYPE", "there is no $retval")
     assert args("r mean $retval") == [{"retval": (i + 2.5) / 2} for i in range(1, TIMES + 1)]  # as it is alone
-    err = refused("r mean $retval", "E-EVENT-RETVAL", "floating point", options=["--interpret"])
+    err = refused("r mean $retval", "E-EVENT-RETVAL", "floating point", options=["--pages"])
+    assert args("r mean $retval", options=["--interpret"]) == [{"retval": (i + 2.5) / 2} for i in range(1, TIMES + 1)]
     assert "r mean { log($retval); }" in err, err
     assert args("r mean { log($retval); }") == [{"$retval": (i + 2.5) / 2} for i in range(1, TIMES + 1)]
 
@@ -552,7 +553,7 @@ def tail_calls():
     assert [a["r"] for a in tails("r even r=$retval $n")[0]][-1:] == [0]
     got, err = tails("r only_leaf $retval", "p only_pointer %di")  # a line that needs no compiler elsewhere
     assert [a.get("retval") for a in got] == [None, 100030] and "the returns of 1 of them are probed" in err, (got, err)
-    assert "E-FUNC-TAIL" in tails("r only_leaf $retval", "--interpret", status=1)[1]
+    assert "E-FUNC-TAIL" in tails("r only_leaf $retval", "--pages", status=1)[1]
 
 
 @test
@@ -838,7 +839,7 @@ def summary():
 @test
 def options():
     """what such lines cannot have is refused by its name"""
-    for option in (["--interpret"], ["--pages"], ["--format", "folded"]):
+    for option in (["--pages"], ["--format", "folded"]):
         r = subprocess.run([DPROBES, "trace", *option, "p add_order $qty", "--", shop()], stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, text=True, timeout=60)
         assert r.returncode and option[0] in r.stderr and "names, tables or a body" in r.stderr, r.stderr
@@ -973,10 +974,13 @@ void h() { if ($qty > LEAST) { log($qty); sum(q, $qty, $label); } }"""
         got = [json.loads(s) for s in found.splitlines()]
         assert [[f["value"] for f in e["fields"]] for e in got] == [[11], [12], [13]], got
         assert '"aggregate":"q"' in told, told
+    # Lines beside it are compiled with it.
+    found = traced("-e", text, "r add_order $qty", options=["--json", *define])[0]
+    assert [e["args"]["qty"] for e in json_lines(found) if "args" in e] == [1, 11, 2, 12, 3, 13], found
     # Pieces are one program.
     assert traced("-e", text.split("void")[0], "-e", "#pragma MINOR(1)\nvoid h() { count(q); }", options=define)[1]
     for more, code, reason in ((["-e", text.replace("$qty >", "$nosuch >")], "E-VAR", "-e:3:16"),
-                               (["-e", text, "p add_order"], "E-CMD-EXTRA", "one at a time"),
+                               (["-e", text, "p libc:add_order"], "E-DPCC-PRAGMA", "the file's module"),
                                (["-e", text, "-f", "x.dpc"], "E-CMD-EXTRA", "x.dpc")):
         r = dprobes("trace", *define, *more, "--", shop(), "1")
         assert r.returncode and code in r.stderr and reason in r.stderr, r.stderr
@@ -1119,7 +1123,7 @@ def go_results():
     out = os.path.join(DIR, "go.dpt")
     dprobes("record", "-o", out, "r main.half $retval", "--", prog, check=0)
     assert "retval=2.5" in dprobes("report", out, check=0).stdout
-    err = dprobes("trace", "--interpret", "r main.half $retval", "--", prog, check=1).stderr
+    err = dprobes("trace", "--pages", "r main.half $retval", "--", prog, check=1).stderr
     assert "E-EVENT-RETVAL" in err and "main.half" in err, err
     subprocess.run(["objcopy", "-g", prog, prog + "-bare"], check=True)
     for line in "r main.half $retval", "r main.half $retval $duration":

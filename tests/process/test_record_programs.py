@@ -212,8 +212,8 @@ def killed():
 def command_line():
     """what a program cannot be recorded with is refused, with what it can"""
     for args, code, hint in ((("-f", dpc()), "E-CMD-MISSING", "-o run.dpt"),
-                             (("-f", dpc(), "-o", path("no.dpt"), "p take"), "E-CMD-EXTRA", "one at a time"),
-                             (("-f", dpc(), "-o", path("no.dpt"), "--dump-on", "p take"), "E-CMD-OPTION", "both forms"),
+                             (("-f", dpc(), "-o", path("no.dpt"), "--dump-on", "p take"), "E-CMD-MISSING", "--last"),
+                             (("-f", dpc(), "-o", path("no.dpt"), "--json"), "E-CMD-OPTION", "dprobes report --json"),
                              (("-f", dpc(), "-o", path("no.dpt"), "--keep", "2"), "E-CMD-MISSING", "--rotate")):
         r = dprobes("record", *args, "--", shop(), 4)
         assert r.returncode == 2 and code in r.stderr and hint in r.stderr, r.stderr

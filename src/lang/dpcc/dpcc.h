@@ -24,6 +24,13 @@ struct dpcc_thread { /* a thread variable that lines in a process set, for lines
 	u32 setters; /* modules that set one of that name, each its own */
 };
 
+struct dpcc_line { /* an event line that is compiled with the file, of its module */
+	const char *text;
+	const char *name; /* in messages: "--until" */
+	bool ends;        /* its first record ends the trace */
+	bool first;       /* in front of what the file has, not behind it */
+};
+
 struct dpcc_options {
 	const struct dp_rpn_define *defines;
 	u32 ndefines;
@@ -31,6 +38,8 @@ struct dpcc_options {
 	u32 ndirs;
 	const char *module; /* file with symbols and debug information, in the place of MODNAME's */
 	const char *text;   /* what is compiled, in the place of the file; its name stands in messages */
+	const struct dpcc_line *lines;
+	u32 nlines;
 	bool comments;      /* in the generated text */
 	bool ignore_errors; /* of the preprocessor */
 	bool all_places;    /* also those of a pattern where only a breakpoint fits */

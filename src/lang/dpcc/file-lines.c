@@ -96,13 +96,29 @@ static void put_made(struct reader *r, const struct out_text *made, const struct
 	}
 }
 
-static int check_module(const char *text, struct dp_error *err)
+/* Whether the file's pragma has that path, or a path that ends in that name. */
+static bool is_own(const struct reader *r, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (u32 i = 0; i < r->src->n; i++) {
+		const char *text = r->src->lines[i].text, *p = *text == '#' ? strstr(text, "MODNAME") : NULL;
+		const char *end = p && (p = strchr(p, '"')) ? strchr(++p, '"') : NULL;
+
+		if (end && (size_t)(end - p) >= n && !strncmp(end - n, name, n) &&
+		    ((size_t)(end - p) == n || end[-(ptrdiff_t)n - 1] == '/'))
+			return true;
+	}
+	return false;
+}
+
+static int check_module(const struct reader *rd, const char *text, struct dp_error *err)
 {
 	struct dp_event ev;
 	u32 behind;
 	int r = dp_event_head(&ev, text, &behind, err);
 
-	if (r || !ev.loc.module[0])
+	if (r || !ev.loc.module[0] || is_own(rd, ev.loc.module))
 		return r;
 	r = dp_fail(err, E_DPCC_PRAGMA, "an event line in the file must be in the file's module, not in %.60s",
 		    ev.loc.module);
@@ -111,15 +127,15 @@ static int check_module(const char *text, struct dp_error *err)
 	return r;
 }
 
-static void translate(struct reader *r, const struct rpn_line *line)
+static void translate(struct reader *r, const struct rpn_line *line, bool ends)
 {
 	struct out_text made = {0};
 	struct dp_error err = {0};
 	int bad;
 
-	bad = dp_cc_line_is_body(line->text) ? 0 : check_module(line->text, &err);
+	bad = dp_cc_line_is_body(line->text) ? 0 : check_module(r, line->text, &err);
 	if (!bad)
-		bad = dp_cc_line_translate(&made, line->text, ++r->number, false, &r->taken, &err);
+		bad = dp_cc_line_translate(&made, line->text, ++r->number, ends, &r->taken, &err);
 	if (!bad)
 		put_made(r, &made, line);
 	dp_cc_out_free(&made);
@@ -145,8 +161,22 @@ static u32 take_event(struct reader *r, u32 i)
 		depth = depth_behind(lines[i + n].text, "{", "}", depth, &last);
 	}
 	line.text = text;
-	translate(r, &line);
+	translate(r, &line, false);
 	return n;
+}
+
+/* Those that are given beside the file. */
+static void take_given(struct reader *r, bool first)
+{
+	const struct dpcc_options *opt = r->c->opt;
+
+	for (u32 i = 0; i < opt->nlines; i++) {
+		const struct dpcc_line *given = &opt->lines[i];
+		struct rpn_line line = {dp_cc_text(r->c, given->text, strlen(given->text)), given->name, 1};
+
+		if (given->first == first)
+			translate(r, &line, given->ends);
+	}
 }
 
 void dp_cc_file_lines(struct dpcc *c)
@@ -159,8 +189,9 @@ void dp_cc_file_lines(struct dpcc *c)
 
 	for (u32 i = 0; i < src->n && !any; i++)
 		any = is_event(src->lines[i].text);
-	if (!any)
+	if (!any && !c->opt->nlines)
 		return;
+	take_given(&r, true);
 	for (u32 i = 0; i < src->n;) {
 		struct rpn_line *line = &src->lines[i];
 
@@ -178,6 +209,7 @@ void dp_cc_file_lines(struct dpcc *c)
 			i++;
 		}
 	}
+	take_given(&r, false);
 	free(r.taken.v);
 	c->owner = *src; /* of the texts */
 	*src = (struct rpn_source){.lines = r.out, .n = r.n};
