@@ -276,8 +276,8 @@ def insert():
     process = target_process()
     known, every = options_of("insert"), {o for c in COMMANDS for o in options_of(c)}
     file = written("i.rpn", RPN % program())
-    given = dict(VALUES, **{"--pid": str(process.pid), "--define": "A=1", "--sym": program(), "--group": "1", "--type": "1",
-                            "--log": "ALL", "--log-target": "JOURNALD"})
+    given = dict(VALUES, **{"--pid": str(process.pid), "--define": "A=1", "--sym": program(), "--group": "1",
+                            "--type": "1", "--log": "ALL", "--log-target": "JOURNALD"})
     refused = {"--group": "E-RPN-", "--type": "E-RPN-", "--uprobes": "E-KERNEL-|E-CMD-", "--log-target": "E-"}
     for option in sorted(every - set(ELSEWHERE)):
         if option not in known:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What a stop of a traced thread is about: a trap at bytes of ours, a signal of the program, somebody newly born, a call
- * that our tracing has ended.
+ * What a stop of a traced thread is about: a trap at bytes of ours, a signal of the program, somebody newly born, a
+ * call that our tracing has ended.
  */
 #include <errno.h>
 #include <signal.h>
