@@ -78,7 +78,7 @@ static void let_run(void *arg)
 	const struct guard_message *c = arg;
 
 	if (c->in_exec)
-		dp_run_pass_on(c->pid);
+		dp_run_start_pass(c);
 	dp_run_busy_with(0);
 }
 

@@ -243,14 +243,14 @@ static bool read_name(const char *name, struct holding *h)
 	return sscanf(name, NAME "%d-%llu-%d-%llu", &h->holder, &h->began, &h->pid, &h->namespace) == 4;
 }
 
-static bool waits_for(const struct holding *h, pid_t pid)
+static bool waits_for(const struct holding *h, pid_t pid, pid_t but)
 {
-	return h->pid == pid && h->namespace == dp_pid_namespace() && h->holder != getpid() &&
+	return h->pid == pid && h->namespace == dp_pid_namespace() && h->holder != but &&
 	       dp_process_lives(h->holder, h->began);
 }
 
 /* Into the first directory that somebody else has ready for it. */
-static bool pass_on(int parent, pid_t pid)
+static bool pass_on(int parent, pid_t pid, pid_t but)
 {
 	int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), to;
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -261,7 +261,7 @@ static bool pass_on(int parent, pid_t pid)
 	while (dir && !passed && (e = readdir(dir))) {
 		struct holding h;
 
-		if (!read_name(e->d_name, &h) || !waits_for(&h, pid))
+		if (!read_name(e->d_name, &h) || !waits_for(&h, pid, but))
 			continue;
 		to = openat(parent, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		passed = to >= 0 && !fstat(to, &st) && st.st_uid == geteuid() && !write_pid(to, pid);
@@ -275,16 +275,35 @@ static bool pass_on(int parent, pid_t pid)
 	return passed;
 }
 
-bool dp_run_pass_on(pid_t pid)
+bool dp_run_pass_on(pid_t pid, pid_t guard)
 {
 	bool held, passed;
 	int parent = dp_run_freezer_why() ? -ENOSYS : open_own(pid, &held);
 
 	if (parent < 0)
 		return false;
-	passed = !held && pass_on(parent, pid);
+	passed = !held && pass_on(parent, pid, guard);
 	close(parent);
 	return passed;
+}
+
+bool dp_run_take_over(struct run_hold *h)
+{
+	char line[4200], name[NAME_MAX_LEN];
+	struct holding by;
+	const char *at;
+	bool taken;
+	int dir;
+
+	if (!read_own(h->pid, line, sizeof(line)) || !(at = strstr(line, "/" NAME)) || !read_name(at + 1, &by) ||
+	    by.namespace != dp_pid_namespace() || dp_process_lives(by.holder, by.began))
+		return false;
+	name_of(name, sizeof(name), h->pid);
+	dir = openat(h->parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	taken = dir >= 0 && !write_pid(dir, h->pid);
+	if (dir >= 0)
+		close(dir);
+	return taken;
 }
 
 void dp_run_thaw(struct run_hold *h, bool pass)
@@ -293,7 +312,7 @@ void dp_run_thaw(struct run_hold *h, bool pass)
 
 	name_of(name, sizeof(name), h->pid);
 	if (h->parent >= 0) {
-		if (!h->waits && (!pass || !pass_on(h->parent, h->pid)))
+		if (!h->waits && (!pass || !pass_on(h->parent, h->pid, getpid())))
 			write_pid(h->parent, h->pid);
 		empty(h->parent, name);
 		close(h->parent);

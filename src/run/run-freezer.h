@@ -32,8 +32,10 @@ enum run_hold_state { RUN_HOLD_MOVING, RUN_HOLD_FROZEN, RUN_HOLD_EMPTY };
 enum run_hold_state dp_run_hold_state(const struct run_hold *h);
 /* Back to where it was, where it goes on; or (pass) to whoever waits for it. */
 void dp_run_thaw(struct run_hold *h, bool pass);
-/* A stopped process, which nobody holds, to whoever waits for it. Whether anybody does. */
-bool dp_run_pass_on(pid_t pid);
+/* A stopped process, which nobody holds, to whoever waits for it, but for this guard. Whether anybody does. */
+bool dp_run_pass_on(pid_t pid, pid_t guard);
+/* Whoever holds it now was killed: we do from now on. Whether that is so. */
+bool dp_run_take_over(struct run_hold *h);
 bool dp_run_is_ours(pid_t pid); /* it runs this program: a driver, a guard or a command */
 /* Those that were held by somebody who is dead. Returns how many directories that were. */
 u32 dp_run_thaw_all(void);

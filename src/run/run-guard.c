@@ -28,18 +28,19 @@
 #include "host/process/process.h"
 
 #define MS 1000000ull
-#define HURRY (-20)       /* its nice value */
-#define HELD_MAX 1000     /* at a time; more go on unheld */
-#define TURN_MS 200       /* between looks at who has been held for too long */
-#define SOON_NS 100000ull /* between looks at who is about to stand, at first */
-#define BEAT_MS 300       /* between signs of life */
-#define SILENCE_MS 2500   /* without any, the guard is taken for stopped, */
-#define SILENCES 10       /* looked at so many times */
-#define STOPPED_MS 2500   /* so long the driver may be stopped while it traces somebody; */
-#define CONTINUED_MS 500  /* so long it may take to go on when it is told to */
+#define HURRY (-20)          /* its nice value */
+#define HELD_MAX 1000        /* at a time; more go on unheld */
+#define TURN_MS 200          /* between looks at who has been held for too long */
+#define LOOK_NS 500000000ull /* between looks at whoever holds one that we wait for */
+#define SOON_NS 100000ull    /* between looks at who is about to stand, at first */
+#define BEAT_MS 300          /* between signs of life */
+#define SILENCE_MS 2500      /* without any, the guard is taken for stopped, */
+#define SILENCES 10          /* looked at so many times */
+#define STOPPED_MS 2500      /* so long the driver may be stopped while it traces somebody; */
+#define CONTINUED_MS 500     /* so long it may take to go on when it is told to */
 
 struct held {
-	u64 number, since, dev, ino;
+	u64 number, since, looked, dev, ino;
 	struct run_hold hold;
 	int fd; /* whose opening waits for our answer; -1: it has it */
 	pid_t pid, tid;
@@ -229,6 +230,11 @@ static enum run_hold_state look_at_hold(struct held *h, u64 now)
 {
 	enum run_hold_state state = h->hold.events >= 0 ? dp_run_hold_state(&h->hold) : RUN_HOLD_MOVING;
 
+	if (h->hold.waits && state == RUN_HOLD_EMPTY && now - h->looked > LOOK_NS) {
+		h->looked = now;
+		if (dp_run_take_over(&h->hold))
+			state = RUN_HOLD_MOVING;
+	}
 	if (h->hold.waits && state != RUN_HOLD_EMPTY) {
 		h->hold.waits = false;
 		h->since = now;

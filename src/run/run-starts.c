@@ -325,6 +325,11 @@ void dp_run_start_done(const struct guard_message *c)
 	send_guard(&(struct guard_message){.op = GUARD_DONE, .number = c->number, .caught = c->caught}, -1);
 }
 
+void dp_run_start_pass(const struct guard_message *c)
+{
+	dp_run_pass_on(c->pid, guard);
+}
+
 void dp_run_start_end(void)
 {
 	dp_run_busy_with(0);

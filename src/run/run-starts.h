@@ -17,6 +17,7 @@ bool dp_run_next_start(struct guard_message *m);
 void dp_run_start_begin(const struct guard_message *c);
 void dp_run_start_done(const struct guard_message *c); /* the guard lets it go on */
 void dp_run_start_end(void);
+void dp_run_start_pass(const struct guard_message *c); /* a stopped one goes to others who wait for it */
 
 /* A guard that has ended meanwhile gets a successor. */
 void dp_run_keep_guard(struct dp_run *run);
