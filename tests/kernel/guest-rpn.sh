@@ -154,33 +154,7 @@ has_btf() {
 	[ -r /sys/kernel/btf/vmlinux ] || { echo "tap: ok - $1 # SKIP the kernel has no BTF"; false; }
 }
 
-watched_# Names of a module's parameters before it is loaded, by its file.
-late_in_c() {
-	files=/lib/modules/$(uname -r)
-	mkdir -p "$files/extra"
-	cp dummy.ko "$files/extra"
-	echo 'extra/dummy.ko:' >"$files/modules.dep"
-	$dprobes trace -o /tmp/out 'p kmod(dummy):dummy_xmit len=$skb->len name=$dev->name' \
-		'p kmod(dummy):dummy_* n=count by $comm' 'p kernel:dev_ioctl i=count' >/tmp/tables 2>/tmp/err &
-	tracer=$!
-	soon '$dprobes list 2>/dev/null | grep -q "dummy_xmit.*PENDING"'
-	say $? "lines with names for a module that is not loaded"
-	insmod dummy.ko
-	ifconfig dummy0 10.1.1.1 netmask 255.255.255.0 up
-	ping -c 1 -W 1 10.1.1.2 >/dev/null
-	kill -TERM $tracer
-	wait $tracer
-	ifconfig dummy0 down
-	soon 'rmmod dummy 2>/dev/null'
-	grep -q ': dummy_xmit: @dummy_xmit+0 len=[1-9][0-9]* name="dummy0"$' /tmp/out &&
-		grep -q '^    insmod  *[1-9]' /tmp/tables && grep -q '^    ifconfig  *[1-9]' /tmp/tables
-	say $? "it is seen from its init on"
-	[ "$(grep -c 'dummy is not loaded yet; its probes wait for it$' /tmp/err)" = 1 ]
-	say $? "that they wait is told once"
-	rm -r "$files"
-}
-
-in_c() {
+watched_in_c() {
 	insert watched.dpc <<'END'
 #pragma MODNAME("vmlinux") MODTYPE(kernel)
 #pragma PROBEPOINT_LOCATION("w panic_timeout:4") PROBEPOINT_HANDLER("changed")
@@ -476,6 +450,32 @@ END
 	say $? "its machine code"
 	$dprobes -r -a && [ "$(cat $bytes)" = 0 ]
 	say $? "goes with it"
+}
+
+# Names of a module's parameters before it is loaded, by its file.
+late_in_c() {
+	files=/lib/modules/$(uname -r)
+	mkdir -p "$files/extra"
+	cp dummy.ko "$files/extra"
+	echo 'extra/dummy.ko:' >"$files/modules.dep"
+	$dprobes trace -o /tmp/out 'p kmod(dummy):dummy_xmit len=$skb->len name=$dev->name' \
+		'p kmod(dummy):dummy_* n=count by $comm' 'p kernel:dev_ioctl i=count' >/tmp/tables 2>/tmp/err &
+	tracer=$!
+	soon '$dprobes list 2>/dev/null | grep -q "dummy_xmit.*PENDING"'
+	say $? "lines with names for a module that is not loaded"
+	insmod dummy.ko
+	ifconfig dummy0 10.1.1.1 netmask 255.255.255.0 up
+	ping -c 1 -W 1 10.1.1.2 >/dev/null
+	kill -TERM $tracer
+	wait $tracer
+	ifconfig dummy0 down
+	soon 'rmmod dummy 2>/dev/null'
+	grep -q ': dummy_xmit: @dummy_xmit+0 len=[1-9][0-9]* name="dummy0"$' /tmp/out &&
+		grep -q '^    insmod  *[1-9]' /tmp/tables && grep -q '^    ifconfig  *[1-9]' /tmp/tables
+	say $? "it is seen from its init on"
+	[ "$(grep -c 'dummy is not loaded yet; its probes wait for it$' /tmp/err)" = 1 ]
+	say $? "that they wait is told once"
+	rm -r "$files"
 }
 
 # Handlers in C: types and parameters by the kernel's BTF, and by that of a module.
