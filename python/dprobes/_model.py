@@ -175,8 +175,8 @@ class Table(Mapping[Any, Measured]):
     def __init__(self, o: Object) -> None:
         self.name: str = o["aggregate"]
         self.kind: str = o["kind"]           # count, sum, avg, min, max, last, hist, lhist, quantiles
-        self.module: str = o["module"]
-        self.pid: int = o["pid"]             # 0: the kernel
+        self.module: Optional[str] = o["module"]   # None, and so is pid: processes and the kernel have it together
+        self.pid: Optional[int] = o["pid"]   # 0: the kernel
         self.ended: bool = o["ended"]        # the process has ended
         self.left_out: int = o.get("left_out", 0)  # keys behind the first ones (top N)
         self.no_room: int = o.get("no_room", 0)    # values whose keys found no room
@@ -229,7 +229,7 @@ class Tables(Sequence[Table]):
     """The latest of each table; by its name, too: tables["orders"]."""
 
     def __init__(self) -> None:
-        self._latest: Dict[Tuple[str, str, str, int], Table] = {}
+        self._latest: Dict[Tuple[str, str, Optional[str], Optional[int]], Table] = {}
 
     def take(self, o: Object) -> None:
         t = Table(o)

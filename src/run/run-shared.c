@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Tables of one name and the same columns that lines in processes and lines in the kernel have: for people they are
- * one. Each program counts in its own, and they are put together when they are shown.
+ * Tables of one name and the same columns that lines in processes and lines in the kernel have are one, as text and as
+ * JSON. Each program counts in its own, and they are put together when they are shown.
  */
 #include <stdlib.h>
 
@@ -75,17 +75,18 @@ static bool was_shown(const struct dp_run *run, const struct dp_rpn_aggregate *a
 	return false;
 }
 
-static void show_one(const struct dp_run *run, const struct run_module *m, const struct dp_rpn_aggregate *a, FILE *out)
+static void show_one(const struct dp_run *run, const struct run_module *m, const struct dp_rpn_aggregate *a,
+		     enum dp_format format, FILE *out)
 {
 	struct sharers s = {.a = a};
 
 	dp_run_each_words(run, add_sharer, &s);
 	if (s.n)
-		dp_agg_show_shared(DP_FORMAT_TEXT, &m->unit, s.v, s.n, out);
+		dp_agg_show_shared(format, &m->unit, s.v, s.n, out);
 	free(s.v);
 }
 
-static void show_shared(const struct dp_run *run, FILE *out)
+static void show_shared(const struct dp_run *run, enum dp_format format, FILE *out)
 {
 	bool any = false;
 
@@ -95,25 +96,26 @@ static void show_shared(const struct dp_run *run, FILE *out)
 
 			if (!a->shared || was_shown(run, a))
 				continue;
-			if (!any)
+			if (!any && format == DP_FORMAT_TEXT)
 				fprintf(out, "processes and the kernel:\n");
 			any = true;
-			show_one(run, m, a, out);
+			show_one(run, m, a, format, out);
 		}
 }
 
 int dp_run_vars_of_all(struct dp_run *run, const struct dp_run_request *rq, const char *name, FILE *out,
 		       struct dp_error *err)
 {
+	enum dp_format format = dp_run_format(rq->flags);
 	bool shares = !*name && !run->log && rq->flags & DP_RUN_AGGREGATES && !(rq->flags & DP_RUN_RESET) &&
-		      dp_run_format(rq->flags) == DP_FORMAT_TEXT;
+		      (format == DP_FORMAT_TEXT || format == DP_FORMAT_JSON);
 	int r;
 
 	if (shares)
 		mark(run);
 	r = dp_run_vars(run, rq, name, out, err);
 	if (shares) {
-		show_shared(run, out);
+		show_shared(run, format, out);
 		unmark(run);
 	}
 	return r;

@@ -177,6 +177,18 @@ one_table() {
 	say $? "are one table with the hits of both (${got:-none} of $want)"
 	[ "$(grep -c '^    worlds ' /tmp/tables)" = 2 ] && grep -q '^process .*worlds:$' /tmp/tables
 	say $? "those with other columns are not"
+	$dprobes trace --json --duration 0.4 -p $target 'p enters both=count by $comm, $caller' 'p names other=count' \
+		'p kernel:__x64_sys_getppid both=count by $comm, $caller' >/tmp/tables 2>/tmp/err
+	want=$(awk '$1 == "enters" || $1 == "__x64_sys_getppid" { n += $3 } END { print n }' /tmp/err)
+	got=$(sed -n 's/^{"aggregate":"both","kind":"count","module":null,"pid":null,"ended":false,"entries":\[//p' \
+		/tmp/tables | grep -o '"value":[0-9]*' | awk -F: '{ n += $2 } END { print n }')
+	[ -n "$got" ] && [ "$got" = "$want" ] && [ "$(grep -c '"aggregate":"both"' /tmp/tables)" = 1 ]
+	say $? "as JSON, too (${got:-none} of $want)"
+	grep '"both"' /tmp/tables | grep -q '\["worlds","[a-z_0-9]*x64[a-z_0-9]*+0x\|\["worlds","do_syscall_64+0x' &&
+		grep '"both"' /tmp/tables | grep -q '\["worlds","main+0x'
+	say $? "with names of both"
+	grep -q '^{"aggregate":"other","kind":"count","module":"[^"]*worlds","pid":'$target, /tmp/tables
+	say $? "and others as they were"
 }
 
 # What programs at a hit take, compiled and interpreted.

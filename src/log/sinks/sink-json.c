@@ -331,8 +331,12 @@ static void agg_entries(struct dp_json *j, const struct dp_agg_table *t)
 	dp_json_key(j, "entries");
 	dp_json_open(j, '[');
 	for (u32 i = 0; i < t->n; i++) {
+		struct dp_agg_table one = *t;
+
+		if (t->v[i].view) /* of several processes: this one names its addresses */
+			one.view = t->v[i].view;
 		dp_json_open(j, '{');
-		agg_key(j, t, t->v[i].key);
+		agg_key(j, &one, t->v[i].key);
 		agg_value(j, t->a, t->v[i].v);
 		dp_json_close(j, '}');
 	}
@@ -346,9 +350,10 @@ void dp_json_put_aggregate(struct dp_json *j, const struct dp_agg_table *t)
 	dp_json_open(j, '{');
 	dp_json_put_string(j, "aggregate", t->a->name);
 	dp_json_put_string(j, "kind", dp_agg_kind(t->a));
-	dp_json_put_string(j, "module", t->module);
-	dp_json_put_unsigned(j, "pid", (u64)t->view->pid);
-	dp_json_put_bool(j, "ended", t->view->ended);
+	dp_json_put_string_or_null(j, "module", t->a->shared ? NULL : t->module);
+	dp_json_key(j, "pid");
+	t->a->shared ? dp_json_null(j) : dp_json_unsigned(j, (u64)t->view->pid);
+	dp_json_put_bool(j, "ended", !t->a->shared && t->view->ended);
 	if (t->a->nparts)
 		agg_entries(j, t);
 	else
