@@ -261,6 +261,9 @@ int dp_cmd_trace_parse(struct trace *t, enum cmd_verb verb, int argc, char **arg
 	if (t->interval || t->ndefines)
 		return dp_ui_fail(E_CMD_EXTRA, "leave it out", "%s has no effect on these lines",
 				  t->interval ? "--interval" : "-D");
+	r = in_process ? CMD_OK : dp_cmd_trace_check_kernel_lines(t);
+	if (r)
+		return r;
 	if (kernel_events(t)) {
 		if (t->keep_if)
 			return dp_ui_fail(E_CMD_EXTRA, "give a process with -p, or a command after --",

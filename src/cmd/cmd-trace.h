@@ -75,6 +75,8 @@ double dp_cmd_table_interval(enum dp_format format, double given);
 /* Returns CMD_OK, or the exit status (told already). */
 int dp_cmd_trace_check_budget(const struct trace *t);
 int dp_cmd_trace_check_compiled(const struct trace *t);
+/* A line that names a place in the kernel and is wrong: it is told, and no process is missing. */
+int dp_cmd_trace_check_kernel_lines(const struct trace *t);
 /* Whether the second would say so, for lines that need not be compiled. */
 bool dp_cmd_trace_can_compile(const struct trace *t);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* What of a trace's command line does not go together, and why. Looks at no target. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cmd/cmd-trace.h"
 #include "host/kernel/kernel.h"
@@ -73,5 +74,20 @@ int dp_cmd_trace_check_compiled(const struct trace *t)
 		    "--format %s cannot show lines that have names, tables or a body, or that stand beside lines "
 		    "of the kernel",
 		    dp_format_name(t->format));
+	return CMD_OK;
+}
+
+int dp_cmd_trace_check_kernel_lines(const struct trace *t)
+{
+	for (u32 i = 0; i < t->lines.n; i++) {
+		const struct event_line *l = &t->lines.v[i];
+		struct dp_error told = l->err;
+
+		if (l->parsed || !told.code || (!strstr(l->text, " kernel:") && !strstr(l->text, " kmod(")))
+			continue;
+		snprintf(told.detail, sizeof(told.detail), "%s%.250s", l->where, l->err.detail);
+		dp_ui_error(&told, l->text);
+		return dp_ui_status(told.code);
+	}
 	return CMD_OK;
 }

@@ -186,6 +186,7 @@ trace_patterns() {
 	trace_refused E-KERNEL-SYMBOL 'p kernel:no_such_function_here'
 	trace_refused E-KERNEL-SYMBOL 'w kernel:no_such_variable:4'
 	trace_refused E-WATCH-SIZE 'w kernel:panic_timeout'
+	trace_refused 'E-EVENT-REG.*nosuch' 'p kernel:vfs_read %nosuch'
 	trace_refused E-KERNEL-AMBIGUOUS 'p kernel:name_show'
 	trace_refused E-SITE-TRAPPATH 'p kernel:__rcu_read_lock'
 	begin 'p kernel:hrtimer_active'
