@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "symbols/kallsyms.h"
 
 #define FUNCTIONS "tTwW"
@@ -126,6 +127,33 @@ static int try_name(const struct dp_ksym *sym, char type, void *arg)
 	return 1;
 }
 
+struct like {
+	const char *name, *module;
+	struct dp_near near;
+};
+
+static int try_like(const struct dp_ksym *sym, char type, void *arg)
+{
+	struct like *s = arg;
+
+	if (!strcmp(sym->module, s->module))
+		dp_near_try(&s->near, s->name, sym->name);
+	return 0;
+}
+
+void dp_kallsyms_suggest(const char *name, struct dp_error *err)
+{
+	const char *colon = strchr(name, ':');
+	char module[64] = "";
+	struct like s = {.name = colon ? colon + 1 : name, .module = module};
+	struct dp_error ignored;
+
+	if (colon)
+		snprintf(module, sizeof(module), "%.*s", (int)(colon - name), name);
+	each(try_like, &s, &ignored);
+	dp_near_hint(&s.near, "", err);
+}
+
 int dp_kallsyms_find(const char *name, u64 *addr, struct dp_error *err)
 {
 	const char *colon = strchr(name, ':');
@@ -138,7 +166,12 @@ int dp_kallsyms_find(const char *name, u64 *addr, struct dp_error *err)
 	if (r < 0)
 		return r;
 	*addr = w.addr;
-	return r ? 0 : dp_fail(err, E_KERNEL_SYMBOL, "%s", name);
+	if (r)
+		return 0;
+	r = dp_fail(err, E_KERNEL_SYMBOL, "%s", name);
+	if (err)
+		dp_kallsyms_suggest(name, err);
+	return r;
 }
 
 /* ---- build-ids ---- */

@@ -28,6 +28,7 @@ int dp_kernel_module_each(const char *module, const char *pattern, int (*fn)(con
 /* The content of a section of that file; NULL: there is none. free() it. */
 void *dp_kernel_module_section(const char *module, const char *section, size_t *size);
 bool dp_kernel_module_loaded(const char *module);
+bool dp_kernel_module_has_file(const char *module);
 
 /* The same for data, of the kernel and of all its modules. */
 int dp_kallsyms_each_data(const char *pattern, int (*fn)(const struct dp_ksym *sym, void *arg), void *arg,
@@ -35,6 +36,8 @@ int dp_kallsyms_each_data(const char *pattern, int (*fn)(const struct dp_ksym *s
 
 /* Any symbol, of the kernel itself rather than of a module; "module:name" of that one. E_KERNEL_SYMBOL. */
 int dp_kallsyms_find(const char *name, u64 *addr, struct dp_error *err);
+/* Those that are like it, as the error's hint. */
+void dp_kallsyms_suggest(const char *name, struct dp_error *err);
 
 /*
  * The build-id of the running kernel (module NULL) or of one of its modules, as lower-case hex. False when there is

@@ -64,6 +64,13 @@ static bool find_file(const char *module, char *path, size_t size)
 	return found;
 }
 
+bool dp_kernel_module_has_file(const char *module)
+{
+	char path[4096];
+
+	return find_file(module, path, sizeof(path));
+}
+
 static int nowhere(Dwfl_Module *mod, void **data, const char *name, Dwarf_Addr base, const char *file, const char *link,
 		   GElf_Word crc, char **found)
 {

@@ -98,7 +98,8 @@ def every_kind():
 def named_errors():
     """BTF: what is not there is said with its place"""
     btf()
-    bad(compile_text(handler("vfs_open", "log($pathh);")), "E-VAR-NONE", ":3:16: pathh in vfs_open")
+    bad(compile_text(handler("vfs_open", "log($pathh);")), "E-VAR-NONE", ":3:16: pathh in vfs_open",
+        "did you mean $path?")
     bad(compile_text(handler("vfs_open+5", "log($path);")), "E-VAR-GONE", "first instruction only")
     bad(compile_text(handler("vfs_open", "log($path->nothing);")), "E-DPCC", "nothing")
     bad(compile_text(handler("no_such_function", "log($x);")), "E-VAR-NONE", "does not know the function")

@@ -184,6 +184,9 @@ trace_patterns() {
 	grep -q 'vfs_\*: [0-9]* functions' /tmp/err || ! grep -q 'left out' /tmp/err
 	say $? "those that were left out are told"
 	trace_refused E-KERNEL-SYMBOL 'p kernel:no_such_function_here'
+	trace_refused E-KERNEL-SYMBOL 'p kernel:vfs_raed'
+	grep -q 'did you mean vfs_read?' /tmp/err
+	say $? "and what is like it is told"
 	trace_refused E-KERNEL-SYMBOL 'w kernel:no_such_variable:4'
 	trace_refused E-WATCH-SIZE 'w kernel:panic_timeout'
 	trace_refused 'E-EVENT-REG.*nosuch' 'p kernel:vfs_read %nosuch'

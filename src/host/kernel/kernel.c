@@ -355,6 +355,8 @@ static int add_event(struct dp_kernel *k, struct dp_event *ev, u64 addr, const s
 		r = put_program(&d, &ev->prog, &image, err);
 		if (!r)
 			r = ask(k, DP_DEV_ADD, &d, &told, err);
+		if (r && err->code == E_KERNEL_SYMBOL && d.place[0])
+			dp_kallsyms_suggest(d.place, err);
 		free(image);
 	}
 	if (d.fd >= 0)
@@ -493,7 +495,7 @@ static int send_stacks(struct dp_kernel *k, struct dp_error *err)
 /* Once for each module. */
 static void tell_waiting(const struct dp_kernel *k)
 {
-	char module[64], text[128], told[64] = "";
+	char module[64], text[160], told[64] = "";
 
 	for (u32 i = 0; i < k->nprobes && k->opt.note; i++) {
 		const struct dp_location *loc = &k->probes[i].event->loc;
@@ -502,7 +504,8 @@ static void tell_waiting(const struct dp_kernel *k)
 		if (!*module || !strcmp(module, told) || dp_kernel_module_loaded(module))
 			continue;
 		snprintf(told, sizeof(told), "%s", module);
-		snprintf(text, sizeof(text), "%s is not loaded yet; its probes wait for it", module);
+		snprintf(text, sizeof(text), "%s is not loaded yet%s; its probes wait for it", module,
+			 dp_kernel_module_has_file(module) ? "" : ", and has no file in /lib/modules");
 		k->opt.note(k->opt.arg, text);
 	}
 }

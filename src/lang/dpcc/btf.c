@@ -67,7 +67,10 @@ void dp_cc_btf_open(struct dpcc *c, const char *module, bool is_optional)
 		c->btf = c->btf_base;
 	if (c->btf)
 		return;
-	dp_fail(c->err, E_KERNEL_BTF, "%.150s: %s", path, strerror(errno));
+	if (*module && !c->opt->module && !dp_kernel_module_has_file(module))
+		dp_fail(c->err, E_KERNEL_BTF, "%.60s is not loaded, and has no file in /lib/modules", module);
+	else
+		dp_fail(c->err, E_KERNEL_BTF, "%.150s: %s", path, strerror(errno));
 	if (*module && !c->opt->module)
 		dp_error_hint(c->err, "load the module first, or give its file: dpcc -m FILE.ko");
 	longjmp(c->out, 1);
@@ -366,6 +369,7 @@ void dp_cc_current(struct dpcc *c, struct dp_var *v, struct type **type)
 int dp_cc_btf_variable(struct dpcc *c, const char *name, struct dp_var *v, struct type **type, struct dp_error *err)
 {
 	const struct btf_type *proto = prototype(c, c->target.func);
+	struct dp_near near = {.n = 0};
 	s32 id;
 
 	memset(v, 0, sizeof(*v));
@@ -394,6 +398,10 @@ int dp_cc_btf_variable(struct dpcc *c, const char *name, struct dp_var *v, struc
 		return 0;
 	}
 	dp_fail(err, E_VAR_NONE, "%.60s in %.60s", name, c->target.func);
+	for (u32 i = first_parameter(c); proto && i < btf_vlen(proto); i++)
+		if (name_at(c, btf_params(proto)[i].name_off))
+			dp_near_try(&near, name, name_at(c, btf_params(proto)[i].name_off));
+	dp_near_hint(&near, "$", err);
 	if (!proto)
 		dp_error_hint(
 		    err, "the kernel's BTF does not know the function %.60s: use registers, reg(\"" DP_NAME_ARG0 "\")",
