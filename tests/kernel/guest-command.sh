@@ -191,7 +191,7 @@ trace_patterns() {
 	trace_refused E-WATCH-SIZE 'w kernel:panic_timeout'
 	trace_refused 'E-EVENT-REG.*nosuch' 'p kernel:vfs_read %nosuch'
 	trace_refused E-KERNEL-AMBIGUOUS 'p kernel:name_show'
-	trace_refused E-SITE-TRAPPATH 'p kernel:__rcu_read_lock'
+	trace_refused E-SITE-TRAPPATH "p kernel:$trap_path"
 	begin 'p kernel:hrtimer_active'
 	$dprobes list | grep -q ' p  *hrtimer_active+0x[04]/[^ ]* *ftrace '
 	say $? "an entry that is a loop's is hit through the function tracer"
@@ -262,14 +262,14 @@ questions() {
 	say $? "funcs shows what a probe would be"
 	! $dprobes funcs 'kernel:init_tas*' 2>/dev/null | grep -q ':init_task '
 	say $? "data is not among the functions, whatever /proc/kallsyms shows it as"
-	$dprobes funcs 'kernel:__rcu_read_*' 2>/dev/null | grep -q 'refused kernel:__rcu_read_lock  E-SITE-TRAPPATH: '
+	$dprobes funcs "kernel:${trap_path%?}*" 2>/dev/null | grep -q "refused kernel:$trap_path  E-SITE-TRAPPATH: "
 	say $? "and why not"
-	$dprobes explain kernel:__rcu_read_lock | grep -q '^E-SITE-TRAPPATH: '
+	$dprobes explain "kernel:$trap_path" | grep -q '^E-SITE-TRAPPATH: '
 	say $? "explain tells of a place"
-	$dprobes funcs --json kernel:__rcu_read_lock 2>/dev/null |
+	$dprobes funcs --json "kernel:$trap_path" 2>/dev/null |
 		grep -q '"module":"kernel","address":"0xffff.*"code":"E-SITE-TRAPPATH","reason":"' &&
-		$dprobes explain --json kernel:__rcu_read_lock |
-		grep -q '^{"place":"kernel:__rcu_read_lock",.*"outcome":"refused","code":"E-SITE-TRAPPATH","message":"'
+		$dprobes explain --json "kernel:$trap_path" |
+		grep -q '^{"place":"kernel:'"$trap_path"'",.*"outcome":"refused","code":"E-SITE-TRAPPATH","message":"'
 	say $? "both as JSON"
 	place=kernel:vfs_read+$(behind vfs_read)
 	$dprobes explain $place | grep -q "^$place, 0xffffffff[0-9a-f]*: \(jump\|trap\)"

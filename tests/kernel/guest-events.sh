@@ -119,7 +119,7 @@ mistakes() {
 	refused kprobe_events 'p no_such_function_at_all' E-KERNEL-SYMBOL
 	refused kprobe_events 'p name_show' E-KERNEL-AMBIGUOUS
 	refused kprobe_events 'p vfs_read+1' E-SITE
-	refused kprobe_events 'p __rcu_read_lock' E-SITE-TRAPPATH
+	refused kprobe_events "p $trap_path" E-SITE-TRAPPATH
 	refused kprobe_events 'p vfs_read $retval' E-EVENT-RETVAL
 	refused kprobe_probes 'p vfs_read rv' E-EVENT-RETVAL
 	printf 'p vfs_read x=%%zz' >>kprobe_events 2>/dev/null

@@ -290,10 +290,10 @@ opcode = 0xcc
 END
 	grep -q 'E-RPN-OPCODE' /tmp/err
 	say $? "another first byte than the expected one is refused"
-	! insert bad.rpn <<'END'
+	! insert bad.rpn <<END
 name = vmlinux
 modtype = kernel
-offset = __rcu_read_lock
+offset = $trap_path
 	exit
 END
 	grep -q 'E-SITE-TRAPPATH' /tmp/err
