@@ -445,7 +445,7 @@ static const struct cmd_option options[] = {
     {V(TRACE) | V(RUN) | V(TRACE_PROGRAM), OPT_INTERVAL, 0, "interval", "SEC", KIND_TEXT,
      "show the aggregates every SEC seconds", true},
     {RECORDS, OPT_INTERVAL, 0, "interval", "SEC", KIND_TEXT, "record the aggregates every SEC seconds", true},
-    {EVENTS, OPT_CHILDREN, 0, "children", NULL, 0, "watchpoints: also in processes that it forks", true},
+    {EVENTS, OPT_CHILDREN, 0, "children", NULL, 0, "watchpoints, and the kernel: also in what it forks", true},
     {V(WATCH), OPT_CHILDREN, 0, "children", NULL, 0, "also in processes that it forks", true},
     {PROGRAMS | LOADS, OPT_CHILDREN, 0, "children", NULL, 0, "watchpoints: also in processes that are forked", true},
     {EVENTS, OPT_PAGES, 0, "pages", NULL, 0, "watchpoints: any number of bytes, by page protection", true},
