@@ -492,18 +492,29 @@ static int send_stacks(struct dp_kernel *k, struct dp_error *err)
 	return walks && k->opt.nonly ? dp_user_stacks_send(&k->stacks, k->fd, k->opt.only, k->opt.nonly, err) : 0;
 }
 
-/* Once for each module. */
+/* Of a module that was told of by a session before: a run has a new one for each program that comes. */
+static bool was_told(const char *module)
+{
+	static char told[8][64];
+	static u32 n;
+
+	for (u32 i = 0; i < DP_MIN(n, (u32)DP_ARRAY_SIZE(told)); i++)
+		if (!strcmp(told[i], module))
+			return true;
+	snprintf(told[n++ % DP_ARRAY_SIZE(told)], sizeof(told[0]), "%s", module);
+	return false;
+}
+
 static void tell_waiting(const struct dp_kernel *k)
 {
-	char module[64], text[160], told[64] = "";
+	char module[64], text[160];
 
 	for (u32 i = 0; i < k->nprobes && k->opt.note; i++) {
 		const struct dp_location *loc = &k->probes[i].event->loc;
 
 		module_of(loc, module, sizeof(module));
-		if (!*module || !strcmp(module, told) || dp_kernel_module_loaded(module))
+		if (!*module || dp_kernel_module_loaded(module) || was_told(module))
 			continue;
-		snprintf(told, sizeof(told), "%s", module);
 		snprintf(text, sizeof(text), "%s is not loaded yet%s; its probes wait for it", module,
 			 dp_kernel_module_has_file(module) ? "" : ", and has no file in /lib/modules");
 		k->opt.note(k->opt.arg, text);
