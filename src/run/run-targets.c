@@ -303,7 +303,7 @@ static int build_session(struct dp_run *run, struct run_target *t, const struct 
 		opt.children |= !!(w->v[i]->flags & DP_RUN_CHILDREN);
 		opt.share_globals |= t->pid && w->v[i]->unit.nglobals;
 	}
-	if (!opt.skip_refused)
+	if (!opt.skip_refused && t->pid)
 		opt.note = NULL;
 	if (opt.share_globals && !dp_run_open_globals(run))
 		return dp_fail(err, E_RPN_MEMORY, "global variables");
