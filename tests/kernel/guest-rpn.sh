@@ -558,6 +558,11 @@ END
 	$dprobes vars kernel:vfs_open >/tmp/out
 	grep -q '\$path *struct path \*, rdi' /tmp/out && grep -q '\$file *struct file \*, rsi' /tmp/out
 	say $? "vars shows the parameters of a function"
+	insmod dummy.ko
+	[ -r /sys/kernel/btf/dummy ]
+	typed=$?
+	soon 'rmmod dummy 2>/dev/null'
+	[ $typed = 0 ] || { echo "tap: ok - a handler in C for a module # SKIP the kernel's modules have no BTF"; return; }
 	cat >/tmp/dummy.dpc <<'END'
 #pragma MODNAME("dummy") MODTYPE(kmod) PROBEPOINT_LOCATION("dummy_xmit") PROBEPOINT_HANDLER("h")
 void h() { log($skb->len, $dev->name); }
