@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* What is said of an option that a subcommand has not: what does the same there, who has it, or what it may mean. */
+/*
+ * What is said of an option that a subcommand does not have: what does the same there, who has it, or what it may
+ * mean.
+ */
 #include <stdio.h>
 #include <string.h>
 

@@ -168,6 +168,8 @@ struct run_unwritten { /* a record that goes into the log next */
 
 #define RUN_SINKS 3 /* DP_RUN_CONSOLE and those that follow */
 
+#define RUN_TASKS 256 /* of threads; a power of two */
+
 struct dp_run {
 	struct run_module *modules;
 	char state[4096];                     /* directory; "": this run leaves nothing behind */
@@ -214,6 +216,13 @@ struct dp_run {
 	bool rearmed;          /* a session was made or changed, since the last scan began */
 	struct run_seen *seen; /* by the last scan */
 	s64 realtime_offset;
+	struct run_task { /* a thread's name, as it was in this turn or was last seen; by the low bits of its id */
+		u32 tid;
+		u64 turn;
+		bool known;
+		char comm[16];
+	} tasks[RUN_TASKS];
+	u64 turn;                       /* of reading, from 1 on */
 	struct dp_journald *journald;   /* where a module has that log target; else NULL */
 	int sinks[RUN_SINKS];           /* descriptors of the log targets in use, plus 1; 0: not open */
 	pid_t command;                  /* a child that becomes the root of a tree; 0: none */

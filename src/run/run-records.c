@@ -103,13 +103,29 @@ lost:
 	count_as_lost(m, index);
 }
 
-static void retake_clock(struct dp_run *run)
+/* What is asked once for all records that are read together: the time of day, and the names of their threads. */
+static void begin_turn(struct dp_run *run)
 {
 	struct timespec mono, real;
+
+	run->turn++;
 
 	clock_gettime(CLOCK_MONOTONIC, &mono);
 	clock_gettime(CLOCK_REALTIME, &real);
 	run->realtime_offset = (real.tv_sec - mono.tv_sec) * 1000000000ll + real.tv_nsec - mono.tv_nsec;
+}
+
+/* The name of a thread that has ended stays. NULL: nobody has seen it. */
+static const char *name_of(struct dp_run *run, u32 tid)
+{
+	struct run_task *n = &run->tasks[tid % RUN_TASKS];
+
+	if (n->tid != tid)
+		*n = (struct run_task){.tid = tid};
+	if (n->turn != run->turn)
+		n->known |= dp_task_comm(tid, n->comm);
+	n->turn = run->turn;
+	return n->known ? n->comm : NULL;
 }
 
 static void flush(struct dp_run *run)
@@ -318,7 +334,8 @@ static void show_record(struct dp_run *run, struct run_target *t, struct run_mod
 		snprintf(comm, sizeof(comm), "%.16s", dp_view_comm(rec));
 		c.comm = comm;
 	} else {
-		c.comm = dp_task_comm(rec->tid, comm) ? comm : t->comm[0] ? t->comm : "<...>";
+		c.comm = name_of(run, rec->tid);
+		c.comm = c.comm ? c.comm : t->comm[0] ? t->comm : "<...>";
 	}
 	c.uid = c.fields & DP_RPN_LOG_UID ? owner_of(t->pid ? t->pid : (pid_t)rec->tid) : 0;
 	if (run->formatter) {
@@ -355,7 +372,7 @@ static void show(const struct dp_record *rec, u64 ns, void *arg)
 	if (!p->m)
 		return;
 	if (!a->has_clock)
-		retake_clock(a->run); /* somebody may have set it */
+		begin_turn(a->run); /* somebody may have set it */
 	a->has_clock = true;
 	if (dp_run_take_request(a->run, a->t, p, rec, ns))
 		return;
@@ -374,7 +391,7 @@ void dp_run_show_request(struct dp_run *run, struct run_target *t, struct run_mo
 void dp_run_show_body(struct dp_run *run, struct run_target *t, struct run_module *m, const struct dp_rpn_probe *body,
 		      const struct dp_record *rec)
 {
-	retake_clock(run);
+	begin_turn(run);
 	show_record(run, t, m, NO_PROBE, 0, body, rec, dp_now_ns());
 }
 

@@ -105,7 +105,7 @@ static void show_now(struct dp_trace *t, u32 member, bool ends, const struct dp_
 	}
 	t->is_full = ends || t->shown == t->max_events;
 	/* Once writing has failed the rest is only counted. */
-	if (ferror(t->out.f))
+	if (ferror_unlocked(t->out.f)) /* only this thread writes there */
 		return;
 	if (t->now != t->v[member]) {
 		t->now = t->v[member];

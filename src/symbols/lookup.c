@@ -86,7 +86,31 @@ static void find_exact(const struct dp_module *m, const char *name, struct match
 	}
 }
 
-/* What link-time optimisation has renamed, so that files' own functions stay apart: NAME.lto_priv.N. */
+/*
+ * .lto_priv.N (link-time optimisation keeps files' own functions apart), .constprop.N, .isra.N, .part.N, and several of
+ * them.
+ */
+static bool is_suffix_of_compiler(const char *s)
+{
+	static const char *const suffixes[] = {".lto_priv.", ".constprop.", ".isra.", ".part."};
+
+	while (*s) {
+		size_t i = 0, n;
+
+		while (i < DP_ARRAY_SIZE(suffixes) && strncmp(s, suffixes[i], strlen(suffixes[i])) != 0)
+			i++;
+		if (i == DP_ARRAY_SIZE(suffixes))
+			return false;
+		s += strlen(suffixes[i]);
+		n = strspn(s, "0123456789");
+		if (!n)
+			return false;
+		s += n;
+	}
+	return true;
+}
+
+/* What the compiler has renamed, or made of a function for some callers, where nothing has the name itself. */
 static void find_renamed(const struct dp_module *m, const char *name, struct matches *f)
 {
 	size_t n = strlen(name);
@@ -94,8 +118,7 @@ static void find_renamed(const struct dp_module *m, const char *name, struct mat
 	for (size_t i = 0; i < m->syms.n; i++) {
 		const char *s = m->syms.v[i].name;
 
-		if (!strncmp(s, name, n) && !strncmp(s + n, ".lto_priv.", 10) &&
-		    strspn(s + n + 10, "0123456789") == strlen(s + n + 10))
+		if (!strncmp(s, name, n) && s[n] == '.' && is_suffix_of_compiler(s + n))
 			consider(f, &m->syms.v[i]);
 	}
 }
@@ -207,19 +230,25 @@ int dp_module_symbol(struct dp_module *m, const char *name, struct dp_symbol *ou
 	struct matches f = {0};
 	const struct mod_range *r;
 	int rc = dp_mod_load_syms(m, err);
+	bool renamed;
 
 	if (rc)
 		return rc;
 	find_exact(m, name, &f);
 	if (!f.best)
 		find_demangled(m, name, &f);
+	renamed = !f.best;
 	if (!f.best)
 		find_renamed(m, name, &f);
 	if (!f.best)
 		return none(m, name, err);
 	if (f.places > 1) {
 		rc = dp_fail(err, E_SYM_AMBIGUOUS, "%s means %u places in %s", name, f.places, m->base);
-		dp_error_hint(err, "give an address: %s%s", f.where, f.places > 6 ? ", ..." : "");
+		if (renamed) /* clones of one function */
+			dp_error_hint(err, "`%.100s.*` means all of them; or give an address: %s%s", name, f.where,
+				      f.places > 6 ? ", ..." : "");
+		else
+			dp_error_hint(err, "give an address: %s%s", f.where, f.places > 6 ? ", ..." : "");
 		return rc;
 	}
 	dp_mod_sym_public(f.best, out);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "symbols/sym-lines.h"
 #include "symbols/module-priv.h"
 
@@ -24,9 +25,17 @@ struct search {
 	const char *file;
 	u32 line, best, before; /* nearest lines with code: at or after the wanted one, before it */
 	bool file_known;
-	struct row *rows; /* of the best line */
+	struct dp_near near; /* names of other files that are like it */
+	struct row *rows;    /* of the best line */
 	u32 nrows;
 };
+
+static const char *base_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
 
 bool dp_line_parse(const char *text, u32 *file_len, u32 *line)
 {
@@ -94,6 +103,8 @@ static void search_unit(struct search *s, Dwarf_Die *cu)
 		const char *name = dwarf_filesrc(files, i, NULL, NULL);
 
 		matches = name && is_file(name, s->file);
+		if (name && !matches)
+			dp_near_try(&s->near, base_of(s->file), base_of(name));
 	}
 	if (!matches || dwarf_getsrclines(cu, &lines, &n))
 		return;
@@ -349,8 +360,11 @@ static int find_in_file(struct dp_module *m, const char *file, u32 line, u64 *ad
 	free(s.rows);
 	if (n)
 		return (int)n;
-	if (!s.file_known)
-		return dp_fail(err, E_LINE_FILE, "%.100s in %.100s", file, m->base);
+	if (!s.file_known) {
+		r = dp_fail(err, E_LINE_FILE, "%.100s in %.100s", file, m->base);
+		dp_near_hint(&s.near, "", err);
+		return r;
+	}
 	r = dp_fail(err, E_LINE_CODE, "%.100s:%u in %.100s", file, line, m->base);
 	if (s.before && s.best)
 		dp_error_hint(err, "the nearest lines with code are %u and %u", s.before, s.best);

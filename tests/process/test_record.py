@@ -453,6 +453,45 @@ def rss(pid):
         return int(f.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
+HOT = r"""
+#include <stdio.h>
+__attribute__((noinline)) long hot(long a, long b)
+{
+	asm volatile("nop; nop; nop; nop; nop" ::: "memory");
+	return a + b;
+}
+int main(void)
+{
+	puts("ready");
+	fflush(stdout);
+	for (volatile long i = 0, k;; i++)
+		for (hot(i, i + 1), k = 0; k < 400; k++)
+			;
+}
+"""
+
+
+@test
+def by_volume():
+    """record --last 1M: when 64 times as much has gone through, its memory is what it was behind the first chunks"""
+    for name, line in (("words", "p hot a=%di b=%si c=%di d=%si e=%di f=%si"), ("program", "p hot { log($arg1); }")):
+        p = start([compiled(tempfile.tempdir, "hot", HOT, "-O1")], stdout=subprocess.PIPE)
+        assert p.stdout.readline() == b"ready\n"
+        out = path("volume-%s.dpt" % name)
+        t = start([DPROBES, "record", "-q", "-o", out, "--last", "1M", "-p", str(p.pid), line])
+
+        def written():
+            with open("/proc/%d/io" % t.pid) as f:
+                return int(re.search(r"wchar: (\d+)", f.read()).group(1))
+
+        wait_for(lambda: written() > 8 << 20, what="the first records")
+        size = rss(t.pid)
+        wait_for(lambda: written() > 64 << 20, timeout=100, what="the volume")
+        assert rss(t.pid) < size + (24 << 20), (name, size, rss(t.pid))
+        assert stop(t, signal.SIGINT) == 0 and (1 << 20) <= os.path.getsize(out) < (8 << 20), os.path.getsize(out)
+        stop(p)
+
+
 @test
 def black_box():
     """record --last: what a program did before it crashed is in the file, its last calls too; of a time, at least so

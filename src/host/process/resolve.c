@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "host/process/session-priv.h"
 #include "symbols/sym-lines.h"
 
@@ -539,6 +540,38 @@ static int add_matches(struct matches *m, const struct dp_location *loc)
 	return r;
 }
 
+struct search_near {
+	struct dp_near near;
+	char word[128]; /* what the pattern has beside its signs */
+};
+
+static int see_near(const struct dp_symbol *sym, void *arg)
+{
+	struct search_near *s = arg;
+
+	dp_near_try(&s->near, s->word, sym->name);
+	return 0;
+}
+
+/* Functions that are like a pattern which none matches. */
+static void hint_near(const struct matches *m, const char *pattern, struct dp_error *err)
+{
+	struct search_near s = {.near = {.n = 0}};
+	size_t n = 0;
+
+	for (const char *p = pattern; *p && n + 1 < sizeof(s.word); p++)
+		if (!strchr("*?[]", *p))
+			s.word[n++] = *p;
+	for (size_t i = 0; i < m->s->proc.nimages; i++) {
+		struct dp_image *im = &m->s->proc.images[i];
+
+		if ((!m->only || im == m->only) && !is_twin(m->s, i) &&
+		    (!m->among || dp_process_image_matches(&m->s->proc, im, m->among)))
+			dp_module_each_func(im->mod, "*", see_near, &s);
+	}
+	dp_near_hint(&s.near, "", err);
+}
+
 static int add_pattern(struct dp_session *s, struct dp_event_line *line, struct dp_error *err)
 {
 	const struct dp_location *loc = &dp_event_of_line(line)->loc;
@@ -562,6 +595,8 @@ static int add_pattern(struct dp_session *s, struct dp_event_line *line, struct 
 		return dp_fail(err, E_ARM_NOMEM, "%s", loc->symbol);
 	snprintf(what, sizeof(what), "%.200s%s%.300s", loc->module, loc->module[0] ? ":" : "", loc->symbol);
 	r = dp_matches_end(&m.found, m.among ? what : loc->symbol, E_SYM_NONE, &s->opt, err);
+	if (r && err && err->code == E_SYM_NONE)
+		hint_near(&m, loc->symbol, err);
 	if (!r && m.among)
 		dp_session_say(s, "%s: %u function%s in %u module%s", what, m.found.taken,
 			       m.found.taken == 1 ? "" : "s", m.modules, m.modules == 1 ? "" : "s");

@@ -8,7 +8,14 @@
 /* A line that begins with the place: the kind in front of it is missing. */
 static void suggest_kind(struct dp_event_line *l, const char *p, const char *before)
 {
-	if (dp_ev_word(p) > 1)
+	u32 n = dp_ev_word(p), next = n;
+
+	while (dp_ev_is_blank(p[next]))
+		next++;
+	/* "probe add_order": the place is behind a word that is meant as the kind. */
+	if (n > 1 && *p == 'p' && next > n && dp_ev_word(p + next) > 1 && p[next] != '$' && p[next] != '%')
+		dp_error_hint(l->err, "%sdid you mean `p %.80s`?", before, p + next);
+	else if (n > 1)
 		dp_error_hint(l->err, "%sdid you mean `p %.80s`?", before, p);
 }
 

@@ -576,6 +576,9 @@ static int bare_word(struct dp_event_line *l, const char *p, u32 len)
 	else if (word_is(p, len, "arg", true) || word_is(p, len, "stack", true) || word_is(p, len, "retval", false) ||
 		 word_is(p, len, "comm", false) || word_is(p, len, "backtrace", false))
 		dp_error_hint(l->err, "did you mean $%.*s?", (int)len, p);
+	else if (!near.best[0])
+		dp_error_hint(l->err, "a variable of the program is written $%.*s, a register with %% in front",
+			      (int)len, p);
 	return ret;
 }
 

@@ -418,11 +418,14 @@ static int unknown_instruction(struct rpn_asm *a, const char *text)
 	int r = bad(a, E_RPN_INSN, text, (u32)strlen(text));
 	struct dp_near near = {.n = 0};
 	u32 i = 0, opcode;
-	char name[64];
+	char name[64], word[64];
 
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(text, ","), text);
-	while (dp_opcode_next(&i, &opcode))
+	snprintf(word, sizeof(word), "%.*s", (int)strcspn(text, ", \t"), text); /* without a number behind it */
+	while (dp_opcode_next(&i, &opcode)) {
 		dp_near_try(&near, name, dp_opcode_info(opcode)->text);
+		dp_near_try(&near, word, dp_opcode_info(opcode)->text);
+	}
 	dp_near_hint(&near, "", a->err);
 	return r;
 }

@@ -75,8 +75,11 @@ void dp_graph_duration(struct dp_line *l, u64 ns)
 	}
 	for (; unit < 2 && ns >= 1000000; unit++)
 		ns /= 1000;
-	dp_line_format(l, "%4llu.%03llu %s", (unsigned long long)(ns / 1000), (unsigned long long)(ns % 1000),
-		       units[unit]);
+	dp_line_dec(l, ns / 1000, 4, ' '); /* not by a format: there is one for each call */
+	dp_line_char(l, '.');
+	dp_line_dec(l, ns % 1000, 3, '0');
+	dp_line_char(l, ' ');
+	dp_line_str(l, units[unit]);
 }
 
 /* ---- the table ---- */

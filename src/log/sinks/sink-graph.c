@@ -143,7 +143,8 @@ static void end_call(struct graph_sink *g, u32 tid, struct dp_call *outer, u32 d
 		dp_graph_table_add(&g->table, g->s.env->events, outer, depth, ns, "(not traced)");
 	else if (!g->opt.summary)
 		write_call(g, tid, outer, depth, ns, how, result);
-	free(outer[depth].text);
+	if (outer[depth].text)
+		free(outer[depth].text);
 	outer[depth].text = NULL;
 }
 
@@ -221,6 +222,13 @@ static void field(struct dp_sink *s, const char *name, unsigned i)
 	}
 }
 
+/* What is hidden need not be written first: each record has a stack pointer. */
+static void value(struct dp_sink *s, const struct dp_sink_value *v)
+{
+	if (!graph(s)->hidden)
+		dp_put_value(s, v);
+}
+
 static void field_end(struct dp_sink *s)
 {
 	if (graph(s)->hidden)
@@ -250,11 +258,12 @@ static void end(struct dp_sink *s, const struct dp_sink_record *r)
 	struct graph_sink *g = graph(s);
 	struct dp_line *l = s->line;
 	struct dp_call *call = g->role == DP_CALL_ENTRY ? dp_calls_innermost(g->calls, r->tid) : NULL;
-	char *fields;
+	char none[1] = "", *fields = none;
 
 	if (l->broken)
 		return;
-	fields = strndup(l->text ? l->text + g->mark : "", l->n - g->mark);
+	if (l->n > g->mark)
+		fields = strndup(l->text + g->mark, l->n - g->mark);
 	l->n = g->mark;
 	if (!fields)
 		return;
@@ -266,7 +275,8 @@ static void end(struct dp_sink *s, const struct dp_sink_record *r)
 		end_call(g, r->tid, g->outer, g->depth, g->ns, DP_CALL_RETURNED, fields);
 	else if (g->role != DP_CALL_ENTRY && !g->opt.summary)
 		write_point(g, r, fields);
-	free(fields);
+	if (fields != none)
+		free(fields);
 }
 
 static void lost(struct dp_sink *s, u64 n)
@@ -299,7 +309,7 @@ const struct dp_sink_ops dp_sink_graph = {
     .group = dp_put_group,
     .member = dp_put_member,
     .group_end = dp_put_group_end,
-    .value = dp_put_value,
+    .value = value,
     .end = end,
     .lost = lost,
     .finish = finish,
