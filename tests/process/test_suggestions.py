@@ -99,7 +99,8 @@ minor = 1
 def programs():
     """words of the Dynamic Probes language: keywords and instructions"""
     path = os.path.join(tempfile.tempdir, "wrong.rpn")
-    for right, wrong, code, hint in (("push r", "pusj r", "E-RPN-INSN", "push r"), ("log 1", "lgo 1", "E-RPN-INSN", "log"),
+    for right, wrong, code, hint in (("push r", "pusj r", "E-RPN-INSN", "push r"),
+                                     ("log 1", "lgo 1", "E-RPN-INSN", "log"),
                                      ("offset =", "ofset =", "E-RPN-KEYWORD", "offset"),
                                      ("exit", "exti", "E-RPN-INSN", "exit")):
         with open(path, "w") as f:
