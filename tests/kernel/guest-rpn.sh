@@ -562,7 +562,10 @@ END
 	[ -r /sys/kernel/btf/dummy ]
 	typed=$?
 	soon 'rmmod dummy 2>/dev/null'
-	[ $typed = 0 ] || { echo "tap: ok - a handler in C for a module # SKIP the kernel's modules have no BTF"; return; }
+	if [ $typed != 0 ]; then
+		echo "tap: ok - a handler in C for a module # SKIP the kernel's modules have no BTF"
+		return
+	fi
 	cat >/tmp/dummy.dpc <<'END'
 #pragma MODNAME("dummy") MODTYPE(kmod) PROBEPOINT_LOCATION("dummy_xmit") PROBEPOINT_HANDLER("h")
 void h() { log($skb->len, $dev->name); }
