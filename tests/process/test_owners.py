@@ -406,6 +406,37 @@ def killed_with_children():
     assert p.end() == 0
 
 
+def detours(pid):
+    """Where the detours of all owners lie."""
+    return set(re.findall(r"^(\w+)-\w+ r-xp 00000000 00:00 0 *$", text_of("/proc/%d/maps" % pid), re.M))
+
+
+@test
+def where_anothers_detours_were():
+    """one unmaps its detours, and is killed before all of it is unmapped: another one that has come meanwhile does not
+    lose its own with what is left"""
+    gdb, = need("gdb")
+    o = Counts()
+    begin = o.calls()["left"]
+    before = detours(o.pid)
+    goes = armed(trace(o.pid, "p on_alarm"), o.pid)  # which nobody calls meanwhile
+    area = [lo for lo in detours(o.pid) - before
+            if re.search(r"^%s-%x " % (lo, int(lo, 16) + 0x40000), text_of("/proc/%d/maps" % o.pid), re.M)]
+    assert len(area) == 1, area
+    subprocess.run([gdb, "-q", "-batch", "-p", str(o.pid), "-ex", "call (int)munmap(0x%s, 0x40000)" % area[0]],
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    assert area[0] not in detours(o.pid)
+    stays = armed(trace(o.pid, "p left count()"), o.pid)
+    abandon(goes)
+    o.go()
+    dprobes("clean", "-p", o.pid, check=0)
+    assert owners(o.pid) == {stays.pid}
+    time.sleep(0.1)
+    end = o.calls()["left"]
+    assert hits(stays, "left") == end - begin > 0
+    o.clean_end()
+
+
 @test
 def no_more():
     """32 owners in a process, each of a function of the C library; the next one is refused by name, until one goes"""

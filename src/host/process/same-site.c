@@ -198,6 +198,23 @@ static int avoid(struct dp_plan *plan, const struct dp_knowns *known, const stru
 	return r;
 }
 
+/*
+ * Where others' detours lie, or lay: one that is killed while it unmaps its own leaves a record that names them, by
+ * which they are unmapped, or jumped to, later.
+ */
+static int avoid_areas(struct dp_plan *plan, const struct dp_knowns *known, u64 own)
+{
+	int r = 0;
+
+	for (u32 i = 0; i < known->n; i++) {
+		const struct dp_block *b = &known->v[i].block;
+
+		for (u32 k = 0; b->ctl.region_lo != own && k < b->ctl.nareas && !r; k++)
+			r = dp_space_busy(&plan->space, b->areas[k].lo, b->areas[k].hi);
+	}
+	return r;
+}
+
 int dp_others_avoid(struct dp_plan *plan, pid_t pid, u64 own, const struct dp_mem *mem, struct dp_error *err)
 {
 	struct dp_knowns known = dp_records_of(pid);
@@ -207,6 +224,8 @@ int dp_others_avoid(struct dp_plan *plan, pid_t pid, u64 own, const struct dp_me
 
 	v = patches_of_others(&known, own, &n);
 	r = v ? avoid(plan, &known, v, n, mem) : -ENOMEM;
+	if (!r)
+		r = avoid_areas(plan, &known, own);
 	free(v);
 	dp_knowns_free(&known);
 	return r ? dp_fail(err, E_ARM_NOMEM, "plan") : 0;
@@ -460,6 +479,25 @@ void dp_same_lead(const struct dp_same *ss, struct dp_redirect *redirects, u32 n
 
 		homes[i].to = s ? place_in_front(s, to, homes[i].to != to) : to;
 	}
+}
+
+bool dp_same_area(const struct dp_same *ss, u64 own, u64 lo, u64 *hi)
+{
+	for (u32 i = 0; i < ss->known.n; i++) {
+		const struct dp_block *b = &ss->known.v[i].block;
+
+		for (u32 k = 0; b->ctl.region_lo != own && k < b->ctl.nareas; k++) {
+			const struct dp_range *a = &b->areas[k];
+
+			if (lo >= a->lo && lo < a->hi) {
+				*hi = DP_MIN(*hi, a->hi);
+				return true;
+			}
+			if (a->lo > lo)
+				*hi = DP_MIN(*hi, a->lo);
+		}
+	}
+	return false;
 }
 
 /* ---- hits in others' detours ---- */

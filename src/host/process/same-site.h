@@ -10,8 +10,9 @@
 #include "host/process/record.h"
 
 /*
- * Bytes that other sessions have patched are taken. mem: places where the plan may come in front of them are known to
- * it, too; NULL: it is not to. own: the region of the session whose plan it is. E_ARM_NOMEM.
+ * Bytes that other sessions have patched are taken, and where their detours lie is busy. mem: places where the plan may
+ * come in front of them are known to it, too; NULL: it is not to. own: the region of the session whose plan it is.
+ * E_ARM_NOMEM.
  */
 int dp_others_avoid(struct dp_plan *plan, pid_t pid, u64 own, const struct dp_mem *mem, struct dp_error *err);
 /* The patches that those of the plan are to replace, sorted by address; free(old->v). Behind dp_arm_name_files(). */
@@ -46,6 +47,8 @@ int dp_same_find(struct dp_same *ss, const struct dp_mem *mem, const struct dp_m
 void dp_same_free(struct dp_same *ss);
 /* Whether others stand at the place of this patch. Elsewhere dp_patch_state() tells. */
 bool dp_same_has(const struct dp_same *ss, u64 addr);
+/* Whether detours of others lie at lo; *hi becomes the end of what the answer is about, if that is below it. */
+bool dp_same_area(const struct dp_same *ss, u64 own, u64 lo, u64 *hi);
 /*
  * Where the session's redirects and places in its detours lead: in the window of others, to the same place in the
  * detour that stands there. Takes DP_HOME_BEHIND out.

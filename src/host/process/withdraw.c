@@ -257,7 +257,8 @@ static int restore_signals(struct work *w, bool crashed, struct dp_error *err)
 
 /*
  * What is mapped in the areas: ours alone can be read, executed and not written without a file. A predecessor that was
- * killed may not have come to map it, or have unmapped it already, and the program may have taken the place.
+ * killed may not have come to map it, or have unmapped it already, and the program may have taken the place, or
+ * another session.
  */
 static int unmap_areas(struct work *w, struct dp_error *err)
 {
@@ -271,12 +272,15 @@ static int unmap_areas(struct work *w, struct dp_error *err)
 		if (!m->r || !m->x || m->w || m->shared || m->inode)
 			continue;
 		for (u32 k = 0; k < w->ctl.nareas && !r; k++) {
-			u64 lo = DP_MAX(m->lo, w->areas[k].lo), hi = DP_MIN(m->hi, w->areas[k].hi);
+			u64 lo = DP_MAX(m->lo, w->areas[k].lo), hi = DP_MIN(m->hi, w->areas[k].hi), end;
 
-			if (lo >= hi)
-				continue;
-			calls[n++] = (struct dp_call){SYS_munmap, {lo, hi - lo}, 0};
-			if (n == DP_ARRAY_SIZE(calls)) {
+			for (; lo < hi && !r; lo = end) {
+				end = hi;
+				if (dp_same_area(&w->same, w->ctl.region_lo, lo, &end))
+					continue;
+				calls[n++] = (struct dp_call){SYS_munmap, {lo, end - lo}, 0};
+				if (n < DP_ARRAY_SIZE(calls))
+					continue;
 				r = dp_remote_calls(&w->remote, calls, n, err);
 				n = 0;
 			}
