@@ -303,7 +303,7 @@ void dp_cmd_budget_note(void *arg, const char *text)
 	dp_ui_note("%s", dp_ui_clean(text));
 }
 
-static int tell(struct trace *t, const struct dp_error *err, const struct event_line *line)
+int dp_cmd_trace_tell(struct trace *t, const struct dp_error *err, const struct event_line *line)
 {
 	struct dp_error told = *err;
 
@@ -435,7 +435,7 @@ static int open_selected(struct trace *t)
 
 	if (r && !(err.code == E_SELECT_NONE && dp_select_is_open(&t->select) && t->select.file)) {
 		dp_pids_free(&pids);
-		return tell(t, &err, NULL);
+		return dp_cmd_trace_tell(t, &err, NULL);
 	}
 	r = 0;
 	several = pids.n > 1 || dp_select_is_open(&t->select);
@@ -453,9 +453,9 @@ static int open_selected(struct trace *t)
 		r = -ENOENT;
 	dp_pids_free(&pids);
 	if (r)
-		return tell(t, &why, last);
+		return dp_cmd_trace_tell(t, &why, last);
 	last = dp_select_is_open(&t->select) ? NULL : find_unused(t);
-	return last ? tell(t, &last->err, last) : 0;
+	return last ? dp_cmd_trace_tell(t, &last->err, last) : 0;
 }
 
 /* The kernel, for the processes of now that are asked for. */
@@ -471,7 +471,7 @@ static int open_narrowed(struct trace *t)
 		t->opt.below = t->select.tree || t->opt.children ? dp_pids_started : NULL;
 		r = open_member(t, 0, false, &line, &err);
 	}
-	return r ? tell(t, &err, line) : 0;
+	return r ? dp_cmd_trace_tell(t, &err, line) : 0;
 }
 
 static int begin_session(struct trace *t)
@@ -483,12 +483,12 @@ static int begin_session(struct trace *t)
 	t->opt.note = t->quiet ? NULL : on_note;
 	t->opt.progress = t->quiet ? NULL : on_progress;
 	if (dp_select_check(&t->select, &err))
-		return tell(t, &err, NULL);
+		return dp_cmd_trace_tell(t, &err, NULL);
 	if (t->narrowed)
 		return open_narrowed(t);
 	if (dp_select_any(&t->select))
 		return open_selected(t);
-	return open_member(t, 0, t->select.tree, &line, &err) ? tell(t, &err, line) : 0;
+	return open_member(t, 0, t->select.tree, &line, &err) ? dp_cmd_trace_tell(t, &err, line) : 0;
 }
 
 /* One of several that cannot be armed is left out. */
@@ -604,62 +604,6 @@ static int run(struct trace *t, struct dp_error *err)
 
 /* ---- the end ---- */
 
-static void take_status(struct trace *t)
-{
-	int status;
-
-	if (t->run.n && dp_tracee_status(&t->run.v[0]->tracee, &status) && !t->status)
-		t->status = dp_ui_status_of(status);
-}
-
-static void tell_end(struct trace *t)
-{
-	int status;
-
-	if (t->run.n && dp_tracee_status(&t->run.v[0]->tracee, &status))
-		dp_ui_tell_ended(t->command[0], status);
-}
-
-/* Whatever was lost is told, in quiet mode too. */
-static void tell_losses(struct trace *t)
-{
-	u64 lost, unread, damaged;
-	struct dp_error err;
-
-	dp_trace_losses(&t->run, &lost, &unread);
-	if (lost)
-		dp_ui_note("%llu events were lost because the log had no room: record less, add a "
-			   "condition (if ...), or enlarge the log with --buffer",
-			   (unsigned long long)lost);
-	for (u32 i = 0; i < t->run.n; i++)
-		if (t->run.v[i]->reader && dp_reader_damage(t->run.v[i]->reader, &damaged, &err)) {
-			tell(t, &err, NULL);
-			unread = 0;
-		}
-	if (unread)
-		dp_ui_note("%llu recorded events could not be read back", (unsigned long long)unread);
-}
-
-static void tell_followed(struct trace *t)
-{
-	const struct dp_follow_run *f = &t->follow;
-	struct dp_keep_counts kept;
-
-	if (f->joined)
-		dp_ui_note("%u process%s joined while the trace ran; up to the first %s of each is missing", f->joined,
-			   f->joined == 1 ? "" : "es", t->select.tree ? "20 ms" : "0.1 s");
-	if (f->strangers)
-		dp_ui_note(
-		    "%u process%s that the traced program started ran without probes; --tree probes them as well",
-		    f->strangers, f->strangers == 1 ? "" : "es");
-	if (t->run.keep && !t->rule.asks) {
-		dp_keep_counts(t->run.keep, &kept);
-		dp_cmd_keep_if_tell(t, &kept);
-	}
-	if (t->run.is_full)
-		dp_ui_note("%llu events shown; later ones were only counted", (unsigned long long)t->run.shown);
-}
-
 static void finish(struct trace *t, int r, struct dp_error *err)
 {
 	struct dp_error late = {0};
@@ -668,7 +612,7 @@ static void finish(struct trace *t, int r, struct dp_error *err)
 
 	/* First of all the target: nothing below may keep the probes in place. */
 	if (dp_trace_remove(&t->run, &late))
-		tell(t, &late, NULL);
+		dp_cmd_trace_tell(t, &late, NULL);
 	dp_ui_progress_end();
 	if (!t->run.was_armed)
 		dp_output_drop(&t->run.out);
@@ -677,27 +621,26 @@ static void finish(struct trace *t, int r, struct dp_error *err)
 	if (r && err->code == E_OUT_WRITE && dp_output_unwanted(&t->run.out))
 		r = 0; /* `| head` has seen enough */
 	if (r)
-		tell(t, err, NULL);
+		dp_cmd_trace_tell(t, err, NULL);
 	unused = r ? NULL : find_unused(t);
 	if (unused && !unused->err.code)
 		dp_fail(&unused->err, E_SELECT_NONE, "no process that maps %.150s has started", t->select.file);
 	if (unused)
-		tell(t, &unused->err, unused);
+		dp_cmd_trace_tell(t, &unused->err, unused);
 	if (dp_select_is_open(&t->select))
 		tell_skipped(t);
 	if (!t->run.was_armed)
 		return;
 	tell_left_out(t);
 	if (!t->quiet) {
-		tell_end(t);
-		tell_followed(t);
+		dp_cmd_trace_tell_end(t);
 		if (!t->no_summary)
 			dp_summary_print(stderr, &t->run);
 	}
 	if (t->run.budget)
 		dp_summary_budget(stderr, &t->run, t->quiet);
-	tell_losses(t);
-	take_status(t);
+	dp_cmd_trace_tell_losses(t);
+	dp_cmd_trace_take_status(t);
 	if (t->watch)
 		t->watch->last(t->watch->arg);
 }
@@ -718,7 +661,7 @@ static void run_to_output(struct trace *t, bool delivers)
 
 	t->run.path = is_directory ? t->out_path : NULL;
 	if (dp_output_open(&t->run.out, is_directory ? "/dev/null" : t->out_path, &dp_cmd_stop, &err)) {
-		tell(t, &err, NULL);
+		dp_cmd_trace_tell(t, &err, NULL);
 		return;
 	}
 	if (delivers)
@@ -738,7 +681,7 @@ static bool begin_later(struct trace *t, struct trace_later *later)
 	struct dp_error err = {0};
 
 	if (dp_cmd_later_begin(later, t, &err))
-		return !tell(t, &err, NULL);
+		return !dp_cmd_trace_tell(t, &err, NULL);
 	if (later->fd >= 0)
 		t->status = dp_cmd_deliver(&t->delivery, later->report.format, out_path, true, &later->report.out);
 	return !t->status;
@@ -757,7 +700,7 @@ int dp_cmd_trace_run(struct trace *t)
 	} else if (begin_later(t, &later)) {
 		run_to_output(t, later.fd < 0);
 		if (dp_cmd_later_end(&later, t, &err))
-			tell(t, &err, NULL);
+			dp_cmd_trace_tell(t, &err, NULL);
 		t->status = dp_cmd_delivered(&t->delivery, t->quiet, t->status);
 	}
 	dp_trace_free(&t->run);

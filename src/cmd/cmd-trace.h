@@ -111,6 +111,14 @@ int dp_cmd_trace_parsed(struct trace *t);
 int dp_cmd_trace_events(struct trace *t, enum cmd_verb verb, int argc, char **argv);
 /* Free what it has made. Returns the status. */
 int dp_cmd_trace_drop(struct trace *t);
+/* That is said, about the line if there is one, and the status is that of a failure. Returns -1. */
+int dp_cmd_trace_tell(struct trace *t, const struct dp_error *err, const struct event_line *line);
+
+/* trace-end.c: how the target has ended, who was followed, and what was kept; unless the trace is quiet */
+void dp_cmd_trace_tell_end(struct trace *t);
+void dp_cmd_trace_tell_losses(struct trace *t); /* in quiet mode too */
+/* The status of a command that was traced, where nothing else has failed. */
+void dp_cmd_trace_take_status(struct trace *t);
 
 #define DP_CMD_ALL_FUNCTIONS "exe:*"
 

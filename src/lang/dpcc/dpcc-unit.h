@@ -84,6 +84,17 @@ void dp_cc_unit_tell_much(struct unit *u, struct dp_module *m);
 /* It runs at a moment, and not where a probe is hit. */
 bool dp_cc_unit_is_moment(const struct place_def *d);
 
+/* One probe. where: is said of it in a comment; offset: how the program names the place. */
+void dp_cc_unit_probe(struct unit *u, const struct place_def *d, struct target target, const char *where,
+		      const char *offset);
+
+/*
+ * s [PATTERN]: the instructions that call the system, and may make such a call; s= and s?: only those of which it is
+ * known, or not known, which call they make. %return: the instructions behind them (place-calls.c).
+ */
+bool dp_cc_unit_is_call(const struct place_def *d);
+void dp_cc_unit_calls(struct unit *u, const struct place_def *d, const struct tok *where);
+
 /* t [SYSTEM:]PATTERN */
 bool dp_cc_unit_is_tracepoint(const struct place_def *d);
 

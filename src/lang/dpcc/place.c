@@ -7,13 +7,10 @@
 #include <string.h>
 
 #include "lang/dpcc/dpcc-unit.h"
-#include "lang/dpcc/syscalls.h"
 #include "lang/event/event.h"
 #include "symbols/statics.h"
 #include "symbols/sym-lines.h"
 #include "symbols/variable.h"
-
-#define CALLS_MAX 1500 /* of the system, in a module; each is two probes */
 
 struct tok dp_cc_pragma_token(const struct rpn_line *line, const char *at)
 {
@@ -80,8 +77,7 @@ static bool is_watch(const struct place_def *d)
 	return d->location[0] == 'w' && d->location[1] == ' ';
 }
 
-/* The comment says where this is; offset is how the program says it. */
-static void one_probe(struct unit *u, const struct place_def *d, struct target target, const char *where,
+void dp_cc_unit_probe(struct unit *u, const struct place_def *d, struct target target, const char *where,
 		      const char *offset)
 {
 	struct dpcc *c = &u->c;
@@ -165,7 +161,7 @@ static bool probe_target(struct unit *u, const struct place_def *d, struct targe
 		return made->program;
 	}
 	dp_format(text, sizeof(text), "0x%llx", (unsigned long long)offset);
-	one_probe(u, d, target, where, u->c.by_name ? dp_cc_unit_kernel_offset(u, where, &sym, addr) : text);
+	dp_cc_unit_probe(u, d, target, where, u->c.by_name ? dp_cc_unit_kernel_offset(u, where, &sym, addr) : text);
 	if (!serves_all(u))
 		return u->nprobes != before;
 	made = &u->made[u->nmade++];
@@ -425,7 +421,7 @@ static void kernel_place(struct unit *u, const struct place_def *d, const struct
 		const char *text = offset ? dp_cc_format(&u->c, "%s+0x%llx", names[i], (unsigned long long)offset)
 					  : names[i];
 
-		one_probe(u, d, target, "", text);
+		dp_cc_unit_probe(u, d, target, "", text);
 	}
 }
 
@@ -553,8 +549,8 @@ static void statics_place(struct unit *u, const struct place_def *d, const struc
 		if (!dp_module_addr_to_offset(u->c.mod, v[i].addr, &offset))
 			dp_cc_fail(&u->c, where, E_SITE_NOTEXT, "0x%llx is in no segment of the module",
 				   (unsigned long long)v[i].addr);
-		one_probe(u, d, target, dp_cc_format(&u->c, "%s:%s", v[i].provider, v[i].name),
-			  dp_cc_format(&u->c, "0x%llx", (unsigned long long)offset));
+		dp_cc_unit_probe(u, d, target, dp_cc_format(&u->c, "%s:%s", v[i].provider, v[i].name),
+				 dp_cc_format(&u->c, "0x%llx", (unsigned long long)offset));
 		found++;
 		caveat = dp_static_caveat(u->c.mod, &v[i]);
 	}
@@ -567,139 +563,6 @@ static void statics_place(struct unit *u, const struct place_def *d, const struc
 	if (!found)
 		dp_cc_fail(&u->c, where, E_STATIC_NONE, "%.100s in %.80s", pattern,
 			   u->c.mod ? dp_module_base(u->c.mod) : "the kernel");
-}
-
-/*
- * s [PATTERN]: the instructions that call the system, and may make such a call; s= and s?: only those of which it is
- * known, or not known, which call they make. %return: the instructions behind them.
- */
-static bool is_call(const struct place_def *d)
-{
-	const char *p = d->location;
-
-	return *p == 's' && (!p[1] || strchr(" =?%", p[1])) && (p[1] != '%' || !strcmp(p, "s%return"));
-}
-
-struct calls {
-	const char *pattern;
-	char which; /* '=', '?' or 0 */
-	struct dp_call_site v[CALLS_MAX];
-	u32 n, left_out;
-};
-
-static bool note_call(void *arg, const struct dp_call_site *site)
-{
-	struct calls *calls = arg;
-
-	if (!dp_syscall_may_be(site->makes, calls->pattern))
-		return false;
-	if (!site->fits || calls->n == CALLS_MAX) {
-		calls->left_out++;
-		return false;
-	}
-	if (calls->which && (calls->which == '=') != (site->number >= 0))
-		return false;
-	calls->v[calls->n] = *site;
-	if (calls->which != '=')
-		calls->v[calls->n].number = -1;
-	calls->n++;
-	return false;
-}
-
-static bool is_same_call(const struct dp_call_site *a, const struct dp_call_site *b)
-{
-	return a->number == b->number && a->is_function_call == b->is_function_call;
-}
-
-/* One program for all places that are like this one. Behind a call that does not return may be another function. */
-static void same_calls(struct unit *u, const struct place_def *d, const struct calls *calls,
-		       const struct dp_call_site *like, bool is_return)
-{
-	struct dpcc *c = &u->c;
-	struct made made = {.program = NULL};
-	u64 offset;
-
-	if (is_return && like->number >= 0 && !dp_syscall_returns((u32)like->number))
-		return;
-	for (u32 i = 0; i < calls->n; i++) {
-		u64 pc = calls->v[i].addr + (is_return ? calls->v[i].len : 0);
-		struct target target = {.pc = pc,
-					.is_call = true,
-					.is_return = is_return,
-					.is_one_call = like->number >= 0,
-					.is_function_call = like->is_function_call,
-					.call = (u32)like->number};
-
-		if (!is_same_call(&calls->v[i], like) || !dp_module_addr_to_offset(c->mod, pc, &offset))
-			continue;
-		if (made.program) {
-			dp_cc_unit_repeat(u, d, target, offset, &made);
-			continue;
-		}
-		one_probe(u, d, target, "", dp_cc_format(c, "0x%llx", (unsigned long long)offset));
-		dp_cc_unit_made(u, &made);
-	}
-}
-
-static bool is_first(const struct calls *calls, u32 at)
-{
-	for (u32 i = 0; i < at; i++)
-		if (is_same_call(&calls->v[i], &calls->v[at]))
-			return false;
-	return true;
-}
-
-static void kernel_call(struct unit *u, const struct place_def *d, struct target target, const char *name, s32 number)
-{
-	target.is_call = true;
-	one_probe(u, d, target, "", dp_cc_format(&u->c, "\"%s\" %d", name, number));
-}
-
-/* In the kernel, which tells each call by its number. */
-static void kernel_calls_place(struct unit *u, const struct place_def *d, const struct calls *calls, bool is_return)
-{
-	u32 numbers[DP_SYSCALLS_MAX], n = dp_syscalls_matching(calls->pattern, numbers, DP_SYSCALLS_MAX);
-	bool is_one = calls->which == '=';
-
-	if (calls->which == '?')
-		return;
-	if (!is_one && !strcmp(calls->pattern, "*")) {
-		kernel_call(u, d, (struct target){.is_return = is_return}, "*", -1);
-		return;
-	}
-	for (u32 i = 0; i < n; i++)
-		kernel_call(u, d, (struct target){.is_return = is_return, .is_one_call = is_one, .call = numbers[i]},
-			    dp_syscall_name_of(numbers[i]), (s32)numbers[i]);
-}
-
-static void calls_place(struct unit *u, const struct place_def *d, const struct tok *where)
-{
-	struct dpcc *c = &u->c;
-	struct calls *calls = dp_cc_alloc(c, sizeof(*calls));
-	const char *p = d->location + 1;
-	u32 len;
-	bool is_return;
-
-	calls->which = *p == '=' || *p == '?' ? *p++ : 0;
-	p += *p == ' ';
-	len = (u32)strcspn(p, "%");
-	is_return = p[len];
-	calls->pattern = len ? dp_cc_text(c, p, len) : "*";
-	if (c->by_name) {
-		kernel_calls_place(u, d, calls, is_return);
-		return;
-	}
-	if (c->mod)
-		dp_module_each_syscall(c->mod, note_call, calls);
-	if (!calls->n && !calls->which)
-		dp_cc_fail(c, where, E_CALLS_NONE, "%.80s", c->mod ? dp_module_base(c->mod) : "the kernel");
-	if (calls->left_out && is_return && calls->which != '=')
-		dp_cc_unit_note(u, "%s: %u instruction%s that call%s the system cannot be probed",
-				dp_module_base(c->mod), calls->left_out, calls->left_out == 1 ? "" : "s",
-				calls->left_out == 1 ? "s" : "");
-	for (u32 i = 0; i < calls->n; i++)
-		if (is_first(calls, i))
-			same_calls(u, d, calls, &calls->v[i], is_return);
 }
 
 /* t [SYSTEM:]PATTERN: the tracepoints of the kernel, or of the module, that match. */
@@ -729,7 +592,7 @@ static void tracepoints_place(struct unit *u, const struct place_def *d, const s
 
 		if (strcmp(t->module, module) || !dp_tracepoint_matches(t, system, name))
 			continue;
-		one_probe(u, d, (struct target){.func = func ? func : t->name, .tracepoint = t}, "", t->name);
+		dp_cc_unit_probe(u, d, (struct target){.func = func ? func : t->name, .tracepoint = t}, "", t->name);
 		found++;
 	}
 	if (!found) {
@@ -768,7 +631,7 @@ static void watch_place(struct unit *u, const struct place_def *d, const struct 
 							    : NULL;
 		target.watched = ev.watch_len ? ev.watch_len : target.watched_as && size ? size : 8;
 	}
-	one_probe(u, d, target, "", d->location + 2);
+	dp_cc_unit_probe(u, d, target, "", d->location + 2);
 }
 
 /* i begin, i end, i 1s, i 100ms: bodies that belong to no hit. */
@@ -784,14 +647,14 @@ static void moment_place(struct unit *u, const struct place_def *d, const struct
 	u64 ns;
 
 	if (!strcmp(p, "begin") || !strcmp(p, "end")) {
-		one_probe(u, d, target, "", p);
+		dp_cc_unit_probe(u, d, target, "", p);
 		return;
 	}
 	if (!dp_cc_period(p, &ns))
 		dp_cc_fail(&u->c, where, E_DPCC_PRAGMA,
 			   "the location must be begin, end or a period from 1ms to 86400s");
 	target.body = dp_cc_format(&u->c, "%llu", (unsigned long long)ns);
-	one_probe(u, d, target, "", target.body);
+	dp_cc_unit_probe(u, d, target, "", target.body);
 }
 
 void dp_cc_unit_place(struct unit *u, const struct place_def *d)
@@ -812,8 +675,8 @@ void dp_cc_unit_place(struct unit *u, const struct place_def *d)
 		moment_place(u, d, &where);
 		return;
 	}
-	if (is_call(d)) {
-		calls_place(u, d, &where);
+	if (dp_cc_unit_is_call(d)) {
+		dp_cc_unit_calls(u, d, &where);
 		return;
 	}
 	if (dp_cc_unit_is_tracepoint(d)) {
