@@ -84,7 +84,10 @@ void dp_cc_unit_tell_much(struct unit *u, struct dp_module *m);
 /* It runs at a moment, and not where a probe is hit. */
 bool dp_cc_unit_is_moment(const struct place_def *d);
 
-/* One probe. where: is said of it in a comment; offset: how the program names the place. */
+/* w VARIABLE[:LEN][:w|rw|x], as in event lines. */
+bool dp_cc_unit_is_watch(const struct place_def *d);
+
+/* One probe (place-probe.c). where: is said of it in a comment; offset: how the program names the place. */
 void dp_cc_unit_probe(struct unit *u, const struct place_def *d, struct target target, const char *where,
 		      const char *offset);
 
