@@ -10,7 +10,7 @@ static void suggest_kind(struct dp_event_line *l, const char *p, const char *bef
 {
 	u32 n = dp_ev_word(p), next = n;
 
-	while (dp_ev_is_blank(p[next]))
+	while (p[next] && dp_ev_is_blank(p[next]))
 		next++;
 	/* "probe add_order": the place is behind a word that is meant as the kind. */
 	if (n > 1 && *p == 'p' && next > n && dp_ev_word(p + next) > 1 && p[next] != '$' && p[next] != '%')
