@@ -101,7 +101,7 @@ def programs():
     path = os.path.join(tempfile.tempdir, "wrong.rpn")
     for right, wrong, code, hint in (("push r", "pusj r", "E-RPN-INSN", "push r"),
                                      ("log 1", "lgo 1", "E-RPN-INSN", "log"),
-                                     ("offset =", "ofset =", "E-RPN-KEYWORD", "offset"),
+                                     ("offset =", "offste =", "E-RPN-KEYWORD", "offset"),
                                      ("exit", "exti", "E-RPN-INSN", "exit")):
         with open(path, "w") as f:
             f.write((RPN % program()).replace(right, wrong))
