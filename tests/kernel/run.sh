@@ -50,11 +50,13 @@ chmod +x "$root/init"
 (cd "$root" && find . | cpio --quiet -o -H newc | gzip -1) >"$work/initrd"
 
 # no_timer_check: on a busy machine the emulator's timer may be late for the kernel's look at it, which then gives up.
+# There a processor of the guest may also get nothing for half a minute: the watchdogs wait for longer.
 # shellcheck disable=SC2086 # lists of words
 timeout -k 5 "$limit" ${QEMU:-qemu-system-x86_64} ${ACCEL:--accel tcg,thread=single} -cpu "${CPU:-max}" \
 	-smp "${SMP:-2}" -m "${MEM:-512}" -nodefaults -no-user-config -display none -serial stdio -monitor none \
 	-no-reboot ${QEMU_ARGS:-} -kernel "$kernel/vmlinuz" -initrd "$work/initrd" \
-	-append "console=ttyS0 quiet no_timer_check panic=-1 oops=panic softlockup_panic=1 ${APPEND:-}" \
+	-append "console=ttyS0 quiet no_timer_check panic=-1 oops=panic softlockup_panic=1 \
+		watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=300 ${APPEND:-}" \
 	</dev/null 2>&1 | tr -d '\r' | tee "$work/log" || :
 times >"$work/times" # the emulator's, in its second line
 sed -n '2s/^/guest-times: /p' "$work/times"
