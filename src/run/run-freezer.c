@@ -27,6 +27,8 @@
 #define DEPTH 32 /* of directories that are looked through */
 #define TRIES 20 /* to empty a directory in which processes are born */
 
+#define ALL_FIELDS 4
+
 struct holding { /* what the name of a directory says */
 	int holder, pid;
 	unsigned long long began, namespace;
@@ -237,10 +239,17 @@ static void empty(int parent, const char *name)
 		close(dir);
 }
 
-/* Whose directory that is: the holder, and which process it is for. False: it is no such directory. */
-static bool read_name(const char *name, struct holding *h)
+/* Whose directory that is, and which process it is for. Other releases do not name the namespace: it is ours then. */
+static bool read_name(const char *name, int fields, struct holding *h)
 {
-	return sscanf(name, NAME "%d-%llu-%d-%llu", &h->holder, &h->began, &h->pid, &h->namespace) == 4;
+	h->namespace = dp_pid_namespace();
+	return sscanf(name, NAME "%d-%llu-%d-%llu", &h->holder, &h->began, &h->pid, &h->namespace) >= fields;
+}
+
+/* By an id that we know, and is no more. */
+static bool is_left(const struct holding *h)
+{
+	return h->namespace == dp_pid_namespace() && !dp_process_lives(h->holder, h->began);
 }
 
 static bool waits_for(const struct holding *h, pid_t pid, pid_t but)
@@ -261,7 +270,7 @@ static bool pass_on(int parent, pid_t pid, pid_t but)
 	while (dir && !passed && (e = readdir(dir))) {
 		struct holding h;
 
-		if (!read_name(e->d_name, &h) || !waits_for(&h, pid, but))
+		if (!read_name(e->d_name, ALL_FIELDS, &h) || !waits_for(&h, pid, but))
 			continue;
 		to = openat(parent, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		passed = to >= 0 && !fstat(to, &st) && st.st_uid == geteuid() && !write_pid(to, pid);
@@ -295,8 +304,8 @@ bool dp_run_take_over(struct run_hold *h)
 	bool taken;
 	int dir;
 
-	if (!read_own(h->pid, line, sizeof(line)) || !(at = strstr(line, "/" NAME)) || !read_name(at + 1, &by) ||
-	    by.namespace != dp_pid_namespace() || dp_process_lives(by.holder, by.began))
+	if (!read_own(h->pid, line, sizeof(line)) || !(at = strstr(line, "/" NAME)) ||
+	    !read_name(at + 1, ALL_FIELDS, &by) || !is_left(&by))
 		return false;
 	name_of(name, sizeof(name), h->pid);
 	dir = openat(h->parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -342,15 +351,13 @@ static u32 look_through(int parent, u32 depth)
 	u32 found = 0;
 
 	while (dir && (e = readdir(dir))) {
-		unsigned long long began, namespace;
-		int holder, pid, child, n;
+		struct holding h;
+		int child;
 
 		if (e->d_type != DT_DIR || e->d_name[0] == '.')
 			continue;
-		n = sscanf(e->d_name, NAME "%d-%llu-%d-%llu", &holder, &began, &pid, &namespace);
-		if (n >= 3) {
-			/* Whatever release of dprobes it is. */
-			if ((n == 4 && namespace != dp_pid_namespace()) || dp_process_lives(holder, began))
+		if (read_name(e->d_name, ALL_FIELDS - 1, &h)) { /* whatever release of dprobes it is */
+			if (!is_left(&h))
 				continue;
 			empty(parent, e->d_name);
 			found++;

@@ -63,14 +63,15 @@ u64 dp_pid_namespace(void)
 pid_t dp_id_in_namespace(u32 pid, u64 namespace)
 {
 	bool all = dp_pid_namespace() == FIRST_NAMESPACE; /* from there all others can be seen */
-	DIR *dir = namespace && namespace != dp_pid_namespace() ? opendir("/proc") : NULL;
+	bool foreign = pid && namespace && namespace != dp_pid_namespace();
+	DIR *dir = foreign ? opendir("/proc") : NULL;
 	struct dirent *e;
 	pid_t found = 0;
 	struct stat st;
 	char path[64];
 
 	if (!dir)
-		return namespace && namespace != dp_pid_namespace() ? DP_OWNER_UNSEEN : (pid_t)pid;
+		return foreign ? DP_OWNER_UNSEEN : (pid_t)pid;
 	while (!found && (e = readdir(dir))) {
 		pid_t id = (pid_t)atoi(e->d_name);
 

@@ -12,17 +12,15 @@
 #include "host/process/same-site.h"
 
 /* Somebody runs who has its id, or it is in a namespace into which we cannot see. */
-static bool is_tended(const struct dp_control *c)
+static bool is_tended(pid_t owner)
 {
-	pid_t id = dp_id_in_namespace(c->owner_pid, c->owner_ns);
-
-	return id < 0 || (id && (!kill(id, 0) || errno == EPERM));
+	return owner == DP_OWNER_UNSEEN || (owner && (!kill(owner, 0) || errno == EPERM));
 }
 
 /* The original bytes of a patch: its file is there as it was, and somebody goes on with the probe. */
-static bool is_out(const struct dp_block *t, const struct dp_patch *p, const struct dp_maps *maps)
+static bool is_out(const struct dp_patch *p, const struct dp_maps *maps, pid_t owner)
 {
-	return dp_code_file(maps, p->addr) == (p->file & ~DP_FILE_STAYS) && t->ctl.owner_pid && is_tended(&t->ctl);
+	return dp_code_file(maps, p->addr) == (p->file & ~DP_FILE_STAYS) && is_tended(owner);
 }
 
 /* The jump of another session which came later to the same instruction: its detour has the hits of this one. */
@@ -38,7 +36,7 @@ static bool is_covered(const struct dp_knowns *known, const struct dp_patch *p, 
 }
 
 static enum dp_standing_state state_of(const struct dp_block *t, const struct dp_patch *p, const struct dp_mem *mem,
-				       const struct dp_maps *maps, const struct dp_knowns *known)
+				       const struct dp_maps *maps, const struct dp_knowns *known, pid_t owner)
 {
 	u8 now[sizeof(p->orig)];
 
@@ -50,14 +48,14 @@ static enum dp_standing_state state_of(const struct dp_block *t, const struct dp
 		return DP_STANDING_ARMING;
 	if (memcmp(now, p->orig, p->len))
 		return DP_STANDING_ALTERED;
-	return is_out(t, p, maps) ? DP_STANDING_OUT : DP_STANDING_GONE;
+	return is_out(p, maps, owner) ? DP_STANDING_OUT : DP_STANDING_GONE;
 }
 
 static u32 collect(const struct dp_block *t, const struct dp_mem *mem, const struct dp_maps *maps,
 		   const struct dp_knowns *known, struct dp_standing *v)
 {
 	const struct dp_control *c = &t->ctl;
-	pid_t id = dp_id_in_namespace(c->owner_pid, c->owner_ns), owner = id < 0 ? DP_OWNER_UNSEEN : id;
+	pid_t owner = dp_id_in_namespace(c->owner_pid, c->owner_ns);
 	u32 n = 0;
 
 	for (u32 i = 0; i < c->npoints; i++) {
@@ -70,13 +68,13 @@ static u32 collect(const struct dp_block *t, const struct dp_mem *mem, const str
 			v[n].addr = pt->addr;
 			v[n].is_return = t->probes[k].flags & DP_PROBE_RETURN;
 			v[n].outcome = patch->len == 1 ? DP_OUTCOME_TRAP : DP_OUTCOME_JUMP;
-			v[n].state = state_of(t, patch, mem, maps, known);
+			v[n].state = state_of(t, patch, mem, maps, known, owner);
 			v[n].owner = owner;
 			n++;
 		}
 	}
 	/* Nothing is watched any more when the owner has ended. */
-	for (u32 i = 0; i < c->nwatches && is_tended(c); i++) {
+	for (u32 i = 0; i < c->nwatches && is_tended(owner); i++) {
 		const struct dp_watch_rt *w = &t->watches[i];
 
 		for (u32 k = 0; w->addr && k < w->n && n < c->nprobes; k++)

@@ -444,17 +444,16 @@ static bool read_claim(const struct search *s, struct dp_known *k, u64 region)
 {
 	struct dp_mem mem;
 	u64 at;
-	bool good;
 
 	*k = (struct dp_known){.pid = s->pid, .started = dp_process_started(s->pid)};
 	if (dp_mem_open(&mem, s->pid, NULL))
 		return false;
 	at = dp_control_of(&mem, region);
-	good = at && !dp_block_read(&k->block, &mem, at, NULL) && dp_owner_of(&k->block.ctl);
+	if (at && !dp_block_read(&k->block, &mem, at, NULL))
+		k->owner = dp_owner_of(&k->block.ctl);
 	dp_mem_close(&mem);
-	if (!good)
+	if (!k->owner)
 		return false;
-	k->owner = dp_owner_of(&k->block.ctl);
 	k->owner_started = dp_process_started(k->owner);
 	k->file = dp_rings_at(s->pid, k->block.ctl.rings);
 	return true;
