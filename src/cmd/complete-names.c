@@ -317,7 +317,7 @@ static void put_variables(struct candidates *c, const struct complete_subject *s
 		pc = sym.addr;
 	}
 	if (pc)
-		dp_var_each(m, pc, put_variable, c, NULL);
+		dp_var_each(m, pc, NULL, put_variable, c, NULL);
 	dp_module_close(m);
 }
 

@@ -7,6 +7,7 @@
 #include "abi/abi-device.h"
 #include "cmd/line-modules.h"
 #include "lang/dpcc/dpcc.h"
+#include "symbols/copies.h"
 #include "symbols/needed.h"
 #include "symbols/sym-lines.h"
 
@@ -78,12 +79,16 @@ struct wanted { /* what a line without a module names */
 static bool module_has(struct dp_module *m, const struct dp_location *loc, struct dp_error *err)
 {
 	u64 addrs[DP_LINE_COPIES_MAX];
-	struct dp_symbol sym;
+	struct dp_func_copies copies = {.at = NULL};
 	u32 used;
+	bool has;
 
 	if (loc->kind == DP_LOC_LINE)
 		return dp_module_line(m, loc->symbol, (u32)loc->offset, addrs, DP_LINE_COPIES_MAX, &used, err) > 0;
-	return loc->kind != DP_LOC_SYMBOL || !dp_module_symbol(m, loc->symbol, &sym, err);
+	has = loc->kind != DP_LOC_SYMBOL || !dp_module_copies(m, loc->symbol, false, &copies, err) ||
+	      !dp_module_copies(m, loc->symbol, true, &copies, NULL); /* inlined wherever it is called */
+	dp_func_copies_free(&copies);
+	return has;
 }
 
 static bool file_has(void *arg, const char *path)

@@ -90,7 +90,7 @@ static void find_exact(const struct dp_module *m, const char *name, struct match
  * .lto_priv.N (link-time optimisation keeps files' own functions apart), .constprop.N, .isra.N, .part.N, and several of
  * them.
  */
-static bool is_suffix_of_compiler(const char *s)
+bool dp_mod_is_suffix_of_compiler(const char *s)
 {
 	static const char *const suffixes[] = {".lto_priv.", ".constprop.", ".isra.", ".part."};
 
@@ -118,7 +118,7 @@ static void find_renamed(const struct dp_module *m, const char *name, struct mat
 	for (size_t i = 0; i < m->syms.n; i++) {
 		const char *s = m->syms.v[i].name;
 
-		if (!strncmp(s, name, n) && s[n] == '.' && is_suffix_of_compiler(s + n))
+		if (!strncmp(s, name, n) && s[n] == '.' && dp_mod_is_suffix_of_compiler(s + n))
 			consider(f, &m->syms.v[i]);
 	}
 }

@@ -235,6 +235,8 @@ bool dp_mod_add_plt(struct dp_module *m);
 
 /* Whether it is the whole demangled name, or without parameters, or also without a leading return type. */
 bool dp_mod_demangled_agrees(const char *demangled, const char *wanted);
+const char *dp_mod_last_part(const char *name);   /* behind the last "::" that is not in a template's arguments */
+bool dp_mod_is_suffix_of_compiler(const char *s); /* "", ".isra.0", ".lto_priv.1.part.0" */
 
 /* demangle.c: NULL when there is no demangler or the name is not mangled; free() the result. */
 char *dp_mod_demangle(const char *name);

@@ -306,7 +306,7 @@ int dp_variable_way(struct dp_module *m, u64 pc, const char *text, struct dp_way
 	*way = (struct dp_way){.n = 0};
 	if (!take_word(&w, name, sizeof(name)))
 		return dp_fail(err, E_PLACE_SYNTAX, "%.150s", text);
-	r = dp_var_find(m, pc, name, &v, err);
+	r = dp_var_find(m, pc, NULL, name, &v, err);
 	if (r)
 		return r;
 	if (v.npieces != 1 || v.pieces[0].kind != DP_PIECE_REGISTER || strlen(v.pieces[0].code) >= sizeof(way->reg))

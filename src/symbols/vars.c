@@ -35,12 +35,12 @@ static const char *missing_split(Dwarf_Die *unit)
 	return name ? name : "?";
 }
 
-static bool place_at(struct dp_module *m, u64 pc, struct var_place *p, struct dp_error *err)
+static bool place_at(struct dp_module *m, u64 pc, const char *copy_of, struct var_place *p, struct dp_error *err)
 {
 	const char *split;
 	Dwarf_Die inner;
 
-	*p = (struct var_place){.m = m, .pc = pc};
+	*p = (struct var_place){.m = m, .pc = pc, .copy_of = copy_of};
 	if (!dp_mod_dwarf(m)) {
 		dp_mod_no_debug(m, err);
 		return false;
@@ -293,7 +293,7 @@ static int locate(struct var_place *p, Dwarf_Die *die, const char *name, struct 
 		const char *file;
 		u32 line;
 
-		if (p->pc == low && entry_register(p, die, v))
+		if (p->pc == low && !p->copy_of && entry_register(p, die, v))
 			return 0;
 		if (p->pc < after) {
 			if (dp_module_line_at(p->m, after, &file, &line))
@@ -355,6 +355,32 @@ static bool among(struct wanted *w, Dwarf_Die *scope, bool need_place)
 	return found;
 }
 
+/* The inlined copy that begins at the place. Its ranges may begin later: its entry is what counts. */
+static bool copy_below(const struct var_place *p, Dwarf_Die *die, u32 depth, Dwarf_Die *copy)
+{
+	Dwarf_Addr low;
+	Dwarf_Die d;
+
+	if (depth > 64 || dwarf_child(die, &d))
+		return false;
+	do {
+		const char *name = dwarf_tag(&d) == DW_TAG_inlined_subroutine ? dwarf_diename(&d) : NULL;
+
+		if (name && !strcmp(name, dp_mod_last_part(p->copy_of)) && !dwarf_entrypc(&d, &low) && low == p->pc) {
+			*copy = d;
+			return true;
+		}
+		if ((name || dwarf_tag(&d) == DW_TAG_lexical_block) && copy_below(p, &d, depth + 1, copy))
+			return true;
+	} while (!dwarf_siblingof(&d, &d));
+	return false;
+}
+
+static bool copy_scope(struct var_place *p, Dwarf_Die *copy)
+{
+	return p->has_func && copy_below(p, &p->func, 0, copy);
+}
+
 #define SCOPES_MAX 64
 
 /*
@@ -369,6 +395,10 @@ static int scopes_of(struct var_place *p, Dwarf_Die *v)
 	bool has_own = false;
 	Dwarf_Addr low;
 
+	if (p->copy_of) {
+		free(scopes);
+		return copy_scope(p, v);
+	}
 	if (p->has_func && !dwarf_lowpc(&p->func, &low) && low == p->pc) {
 		v[n++] = p->func;
 		has_own = true;
@@ -414,7 +444,8 @@ static bool function_address(struct var_place *p, const char *name, struct dp_va
 	return true;
 }
 
-int dp_var_find(struct dp_module *m, u64 pc, const char *name, struct dp_var *v, struct dp_error *err)
+int dp_var_find(struct dp_module *m, u64 pc, const char *copy_of, const char *name, struct dp_var *v,
+		struct dp_error *err)
 {
 	struct wanted w = {.name = name};
 	struct var_place p;
@@ -422,7 +453,7 @@ int dp_var_find(struct dp_module *m, u64 pc, const char *name, struct dp_var *v,
 	int r;
 
 	memset(v, 0, sizeof(*v));
-	if (!place_at(m, pc, &p, err))
+	if (!place_at(m, pc, copy_of, &p, err))
 		return -ENOENT;
 	if (find_die(&p, &w))
 		return locate(&p, &w.die, name, v, err);
@@ -457,7 +488,7 @@ int dp_var_global(struct dp_module *m, const char *name, struct dp_var *v, struc
 	return r;
 }
 
-int dp_var_each(struct dp_module *m, u64 pc,
+int dp_var_each(struct dp_module *m, u64 pc, const char *copy_of,
 		int (*fn)(const char *name, int r, const struct dp_var *v, const struct dp_error *err, void *arg),
 		void *arg, struct dp_error *err)
 {
@@ -467,7 +498,7 @@ int dp_var_each(struct dp_module *m, u64 pc,
 	struct dp_var v;
 	int n, r = 0;
 
-	if (!place_at(m, pc, &p, err))
+	if (!place_at(m, pc, copy_of, &p, err))
 		return -ENOENT;
 	n = scopes_of(&p, scopes);
 	for (int i = 0; i < n && !r; i++) {
@@ -486,12 +517,19 @@ int dp_var_each(struct dp_module *m, u64 pc,
 	return r;
 }
 
-const char *dp_var_parameter(struct dp_module *m, u64 pc, u32 i)
+const char *dp_var_parameter(struct dp_module *m, u64 pc, const char *copy_of, u32 i)
 {
+	Dwarf_Attribute origin;
 	struct var_place p;
-	Dwarf_Die d;
+	Dwarf_Die d, func;
 
-	if (!place_at(m, pc, &p, NULL) || !p.has_func || dwarf_child(&p.func, &d))
+	if (!place_at(m, pc, copy_of, &p, NULL) || !p.has_func)
+		return NULL;
+	func = p.func;
+	if (copy_of && (!copy_scope(&p, &func) || !dwarf_attr(&func, DW_AT_abstract_origin, &origin) ||
+			!dwarf_formref_die(&origin, &func)))
+		return NULL;
+	if (dwarf_child(&func, &d))
 		return NULL;
 	do {
 		if (dwarf_tag(&d) == DW_TAG_formal_parameter && !i--)
@@ -514,7 +552,7 @@ bool dp_var_return_type(struct dp_module *m, u64 pc, Dwarf_Die *type)
 {
 	struct var_place p;
 
-	return place_at(m, pc, &p, NULL) && p.has_func && dp_die_type(&p.func, type);
+	return place_at(m, pc, NULL, &p, NULL) && p.has_func && dp_die_type(&p.func, type);
 }
 
 /* Functions in assembly follow older rules, as all did before Go 1.17. */
@@ -533,7 +571,7 @@ enum dp_go_result dp_var_go_result(struct dp_module *m, u64 pc, Dwarf_Die *type)
 	Dwarf_Die d;
 	bool is_result = false;
 
-	if (!place_at(m, pc, &p, NULL) || !p.has_func || !returns_in_registers(&p.cu))
+	if (!place_at(m, pc, NULL, &p, NULL) || !p.has_func || !returns_in_registers(&p.cu))
 		return DP_GO_RESULT_UNKNOWN;
 	for (int r = dwarf_child(&p.func, &d); !r; r = dwarf_siblingof(&d, &d)) {
 		if (dwarf_tag(&d) != DW_TAG_formal_parameter ||
@@ -563,7 +601,7 @@ bool dp_var_returns_nothing(struct dp_module *m, u64 pc)
 	struct var_place p;
 	Dwarf_Die type;
 
-	return place_at(m, pc, &p, &err) && p.has_func && !dp_die_type(&p.func, &type);
+	return place_at(m, pc, NULL, &p, &err) && p.has_func && !dp_die_type(&p.func, &type);
 }
 
 /* ---- types ---- */
@@ -647,100 +685,4 @@ bool dp_var_enumerator(struct dp_module *m, u64 pc, const char *name, s64 *value
 		if (enumerator_among(&unit, name, value))
 			return true;
 	return false;
-}
-
-/* ---- inlined copies ---- */
-
-struct copies {
-	u64 *addrs;
-	int n, max;
-};
-
-static int add_copy(Dwarf_Die *instance, void *arg)
-{
-	struct copies *c = arg;
-	Dwarf_Addr low;
-
-	if (c->n < c->max && !dwarf_entrypc(instance, &low) && low)
-		c->addrs[c->n++] = low;
-	return DWARF_CB_OK;
-}
-
-struct named {
-	const char *name, *last; /* as the user wrote it; its last part, behind "::" */
-	struct copies *copies;
-};
-
-/* What stands behind the last "::" that is not in a template's arguments. */
-static const char *last_part(const char *name)
-{
-	const char *last = name;
-	int depth = 0;
-
-	for (const char *p = name; *p; p++) {
-		depth += (*p == '<') - (*p == '>');
-		if (!depth && p[0] == ':' && p[1] == ':')
-			last = p + 2;
-	}
-	return last;
-}
-
-/* A name with "::" is compared with what the linker's name means. */
-static bool is_named(Dwarf_Die *func, const struct named *want)
-{
-	const char *name = dwarf_diename(func);
-	Dwarf_Attribute attr;
-	bool same;
-	char *d;
-
-	if (!name || strcmp(name, want->last))
-		return false;
-	if (want->last == want->name)
-		return true;
-	if (!dwarf_attr_integrate(func, DW_AT_linkage_name, &attr) || !dwarf_formstring(&attr))
-		return false;
-	d = dp_mod_demangle(dwarf_formstring(&attr));
-	same = d && dp_mod_demangled_agrees(d, want->name);
-	free(d);
-	return same;
-}
-
-/* dwarf_getfuncs() looks inside of functions, too, which takes most of its time. */
-static void inlined_below(Dwarf_Die *die, u32 depth, const struct named *want)
-{
-	Dwarf_Die d;
-
-	if (depth > 32 || dwarf_child(die, &d))
-		return;
-	do {
-		switch (dwarf_tag(&d)) {
-		case DW_TAG_subprogram:
-			if (is_named(&d, want) && dwarf_func_inline(&d))
-				dwarf_func_inline_instances(&d, add_copy, want->copies);
-			break;
-		case DW_TAG_namespace:
-		case DW_TAG_module:
-		case DW_TAG_class_type:
-		case DW_TAG_structure_type:
-			inlined_below(&d, depth + 1, want);
-			break;
-		default:
-			break;
-		}
-	} while (!dwarf_siblingof(&d, &d));
-}
-
-int dp_var_copies(struct dp_module *m, const char *name, u64 *addrs, int max)
-{
-	struct copies c = {addrs, 0, max};
-	struct named want = {name, last_part(name), &c};
-	struct dp_symbol sym;
-	Dwarf_CU *cu = NULL;
-	Dwarf_Die unit;
-
-	if (max > 0 && !dp_module_symbol(m, name, &sym, NULL) && sym.is_func)
-		addrs[c.n++] = sym.addr;
-	while (dp_mod_next_unit(m, &cu, &unit))
-		inlined_below(&unit, 0, &want);
-	return c.n;
 }

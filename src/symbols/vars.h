@@ -40,15 +40,17 @@ struct dp_var {
  * other units. Code refers to the module's own addresses as `.base + N`. Errors: E_LINE_NODEBUG,
  * E_VAR_NONE (hint: names that are near), E_VAR_GONE (why it is not available here; hint: the
  * nearest lines where it is).
+ * copy_of: an inlined copy of this function begins at pc, and its own variables are meant; NULL: there is none.
  */
-int dp_var_find(struct dp_module *m, u64 pc, const char *name, struct dp_var *v, struct dp_error *err);
+int dp_var_find(struct dp_module *m, u64 pc, const char *copy_of, const char *name, struct dp_var *v,
+		struct dp_error *err);
 
 /* A global or static variable of any unit. Errors: E_LINE_NODEBUG, E_VAR_NONE, E_VAR_GONE. */
 int dp_var_global(struct dp_module *m, const char *name, struct dp_var *v, struct dp_error *err);
 
 /* Call fn for each variable and parameter in scope at pc, innermost first, globals left out. r:
- * what dp_var_find() says of it. Errors: E_LINE_NODEBUG. */
-int dp_var_each(struct dp_module *m, u64 pc,
+ * what dp_var_find() says of it, copy_of as there. Errors: E_LINE_NODEBUG. */
+int dp_var_each(struct dp_module *m, u64 pc, const char *copy_of,
 		int (*fn)(const char *name, int r, const struct dp_var *v, const struct dp_error *err, void *arg),
 		void *arg, struct dp_error *err);
 
@@ -59,8 +61,11 @@ bool dp_die_type(Dwarf_Die *die, Dwarf_Die *type);
 /* An attribute that is a number, or what to take without it. */
 u64 dp_die_number(Dwarf_Die *die, unsigned name, u64 other);
 
-/* The name of parameter i (from 0) of the function at pc, as its source has them; NULL: none, or not known. */
-const char *dp_var_parameter(struct dp_module *m, u64 pc, u32 i);
+/*
+ * The name of parameter i (from 0) of the function at pc, or of copy_of, as its source has them; NULL: none, or not
+ * known.
+ */
+const char *dp_var_parameter(struct dp_module *m, u64 pc, const char *copy_of, u32 i);
 
 /* The type of the value that the function at pc returns; false: none, or not known. */
 bool dp_var_return_type(struct dp_module *m, u64 pc, Dwarf_Die *type);
@@ -93,9 +98,5 @@ bool dp_module_go_types(struct dp_module *m, u64 pc, struct dp_go_types *t);
 
 /* Bytes of debug information, in the file or apart from it; 0: there is none. Opens it. */
 u64 dp_module_debug_bytes(struct dp_module *m);
-
-/* Inlined copies of a function and itself: link-time addresses; at most max. Returns their number.
- */
-int dp_var_copies(struct dp_module *m, const char *name, u64 *addrs, int max);
 
 #endif

@@ -15,6 +15,7 @@
 #include "../unit/machine.h"
 #include "lang/dpcc/dpcc.h"
 #include "samples.h"
+#include "symbols/copies.h"
 #include "symbols/statics.h"
 #include "symbols/sym-lines.h"
 #include "symbols/sym-unwind.h"
@@ -161,8 +162,8 @@ static int on_func(const struct dp_symbol *sym, void *arg)
 		u64 pc = sym->addr + below(DP_MIN(sym->size, (u64)1 << 20) + 1);
 
 		dp_module_line_at(s->m, pc, &file, &line);
-		dp_var_each(s->m, pc, on_var, NULL, &err);
-		dp_var_find(s->m, pc, names[below(DP_ARRAY_SIZE(names))], &v, &err);
+		dp_var_each(s->m, pc, NULL, on_var, NULL, &err);
+		dp_var_find(s->m, pc, below(3) ? NULL : "twice", names[below(DP_ARRAY_SIZE(names))], &v, &err);
 		dp_variable_way(s->m, pc, "p->next->u.i", &way, &err);
 		dp_var_return_type(s->m, pc, &type);
 		dp_var_enumerator(s->m, pc, "GREEN", &value);
@@ -199,6 +200,7 @@ static void look(const char *path)
 	struct dp_unwind_row *rows = NULL;
 	struct dp_var v;
 	struct dpcc_options opt = {.vars_at = "work", .vars_of = DP_RPN_USER};
+	struct dp_func_copies copies;
 	struct dpcc_result res;
 	Dwarf_Die type;
 	bool typed;
@@ -214,7 +216,8 @@ static void look(const char *path)
 	dp_module_symbol(m, below(2) ? "work" : "choose", &sym, &err);
 	dp_module_line(m, "sample.c", (u32)below(40), addrs, 16, &used, &err);
 	dp_var_global(m, "total", &v, &err);
-	dp_var_copies(m, "twice", addrs, 16);
+	if (!dp_module_copies(m, below(2) ? "twice" : "work", true, &copies, &err))
+		dp_func_copies_free(&copies);
 	dp_variable_type(m, "head.next->text", &typed, &type, &size, &err);
 	dp_module_addr_to_offset(m, below(65536), &offset);
 	if (!dp_module_unwind(m, &rows, &n, &err))

@@ -9,6 +9,7 @@
 
 #include "base/nearest.h"
 #include "host/process/session-priv.h"
+#include "symbols/copies.h"
 #include "symbols/sym-lines.h"
 
 #define MAX_EXITS 1024
@@ -112,6 +113,15 @@ static int find_line(struct dp_session *s, const struct dp_location *loc, struct
 	return 0;
 }
 
+static int check_function(const struct found *f, const char *name, struct dp_error *err)
+{
+	if (f->sym.is_ifunc)
+		return dp_fail(err, E_SYM_IFUNC, "%s:%s", dp_module_base(f->im->mod), name);
+	if (!f->sym.is_func)
+		return dp_fail(err, E_SITE_NOTEXT, "%s:%s is data", dp_module_base(f->im->mod), name);
+	return 0;
+}
+
 static int find_location(struct dp_session *s, const struct dp_location *loc, struct found *f, struct dp_error *err)
 {
 	int r = 0;
@@ -144,12 +154,8 @@ static int find_location(struct dp_session *s, const struct dp_location *loc, st
 	r = f->im ? dp_module_symbol(f->im->mod, loc->symbol, &f->sym, err) : find_anywhere(s, loc->symbol, f, err);
 	if (r)
 		return r;
-	if (f->sym.is_ifunc)
-		return dp_fail(err, E_SYM_IFUNC, "%s:%s", dp_module_base(f->im->mod), loc->symbol);
-	if (!f->sym.is_func)
-		return dp_fail(err, E_SITE_NOTEXT, "%s:%s is data", dp_module_base(f->im->mod), loc->symbol);
 	f->link = f->sym.addr + (u64)loc->offset;
-	return 0;
+	return check_function(f, loc->symbol, err);
 }
 
 static int env_symbol(void *arg, const struct dp_location *probe, const char *symbol, u64 offset, u64 *addr,
@@ -483,6 +489,98 @@ static int add_copies(struct dp_session *s, struct dp_event_line *line, const st
 	return r;
 }
 
+/* What the line sees of a function that is there several times, and what not. */
+static void tell_copies(struct dp_session *s, const struct dp_event *ev, const struct dp_func_copies *c,
+			const struct dp_func_copies *seen)
+{
+	u32 clones = c->functions - seen->functions, inlined = c->inlined - seen->inlined;
+	char text[DP_FUNC_COPIES_TEXT];
+
+	if (dp_func_copies_text(seen, ev->loc.symbol, text, sizeof(text)))
+		dp_session_say(s, "%s %s", ev->loc.symbol, text);
+	if (clones)
+		dp_session_say(s,
+			       "%s: %u clone%s left out, whose arguments may be in other registers (names find them)",
+			       ev->loc.symbol, clones, clones == 1 ? " is" : "s are");
+	if (inlined && !ev->is_return)
+		dp_session_say(s, DP_FUNC_COPIES_OUT, ev->loc.symbol, inlined, inlined == 1 ? "y is" : "ies are");
+	else if (inlined)
+		dp_session_say(s, "%s: %u inlined cop%s no return that could be seen", ev->loc.symbol, inlined,
+			       inlined == 1 ? "y has" : "ies have");
+}
+
+/* $argN and registers are what C has there only where a function begins, $argN only where nobody has changed it. */
+static int choose_copies(struct dp_session *s, const struct dp_event *ev, const struct dp_func_copies *c,
+			 struct found *f, struct dp_error *err)
+{
+	struct dp_func_copies seen = *c;
+	bool itself = !dp_symbol_is_clone(&c->sym);
+
+	if (ev->is_return || ev->has_registers)
+		seen.inlined = 0;
+	if (ev->has_args)
+		seen.functions = DP_MIN(c->functions, (u32)itself);
+	if (!seen.functions && !seen.inlined && c->functions) {
+		dp_fail(err, E_EVENT_ARGN,
+			"the compiler has made %.80s of it, whose arguments may be in other registers", c->sym.name);
+	} else if (!seen.functions && !seen.inlined) {
+		dp_fail(err, E_SYM_NONE, DP_FUNC_INLINED, ev->loc.symbol, c->inlined, c->inlined == 1 ? "" : "s");
+	}
+	if (!seen.functions && !seen.inlined && ev->is_return)
+		dp_error_hint(err, "its calls can be probed, not their ends: `p %.80s`", ev->loc.symbol);
+	else if (!seen.functions && !seen.inlined)
+		dp_error_hint(err, "give the names of its parameters (%s lists them)", "dprobes vars");
+	if (!seen.functions && !seen.inlined)
+		return -EINVAL;
+	tell_copies(s, ev, c, &seen);
+	f->ncopies = seen.functions + seen.inlined;
+	f->copies = calloc(f->ncopies, sizeof(*f->copies));
+	if (!f->copies)
+		return dp_fail(err, E_ARM_NOMEM, "places");
+	memcpy(f->copies, c->at, seen.functions * sizeof(*c->at));
+	memcpy(f->copies + seen.functions, c->at + c->functions, seen.inlined * sizeof(*c->at));
+	f->link = f->copies[0];
+	return 0;
+}
+
+/* The image that has the function, or calls of it alone. */
+static int find_image_of(struct dp_session *s, const struct dp_location *loc, struct found *f, struct dp_error *err)
+{
+	struct dp_error none;
+	int r;
+
+	if (loc->module[0]) {
+		f->im = dp_process_image(&s->proc, loc->module, err);
+		return f->im ? 0 : err ? -dp_error_info(err->code)->number : -ENOENT;
+	}
+	r = find_anywhere(s, loc->symbol, f, &none);
+	if (r && none.code == E_SYM_NONE)
+		f->im = dp_process_image(&s->proc, "exe", NULL);
+	if (r && !f->im && err)
+		*err = none;
+	return f->im ? 0 : r;
+}
+
+/* A function by its name alone: every place that a call of it may come by. */
+static int find_copies(struct dp_session *s, const struct dp_event *ev, struct found *f, struct dp_error *err)
+{
+	struct dp_func_copies c;
+	int r;
+
+	memset(f, 0, sizeof(*f));
+	r = find_image_of(s, &ev->loc, f, err);
+	if (!r)
+		r = dp_module_copies(f->im->mod, ev->loc.symbol, true, &c, err);
+	if (r)
+		return r;
+	f->sym = c.sym;
+	r = check_function(f, ev->loc.symbol, err);
+	if (!r)
+		r = choose_copies(s, ev, &c, f, err);
+	dp_func_copies_free(&c);
+	return r;
+}
+
 struct matches {
 	struct dp_session *s;
 	struct dp_image *im, *only; /* at hand; the one that the line names, or NULL */
@@ -611,9 +709,14 @@ int dp_resolve_code(struct dp_session *s, struct dp_event_line *line, struct dp_
 
 	if (ev->loc.kind == DP_LOC_PATTERN || (ev->loc.kind == DP_LOC_SYMBOL && dp_is_module_pattern(ev->loc.module)))
 		return add_pattern(s, line, err);
-	r = find_location(s, &ev->loc, &f, err);
-	if (!r)
-		r = f.ncopies > 1 && !ev->is_return ? add_copies(s, line, &f, err) : add_event(s, line, &f, false, err);
+	if (ev->loc.kind == DP_LOC_SYMBOL && !ev->loc.has_offset)
+		r = find_copies(s, ev, &f, err);
+	else
+		r = find_location(s, &ev->loc, &f, err);
+	if (!r && f.ncopies > 1 && (!ev->is_return || ev->loc.kind == DP_LOC_SYMBOL))
+		r = add_copies(s, line, &f, err);
+	else if (!r)
+		r = add_event(s, line, &f, false, err);
 	free(f.copies);
 	return r;
 }

@@ -339,12 +339,14 @@ static u32 words_of_a_line(struct dpcc *c)
 		      CALLS_WORDS_ALL / DP_MAX(c->call_lines - DP_MIN(c->idle_lines, c->call_lines), 1u));
 }
 
-static bool is_kept(const struct call *k, const char *name)
+/* k->n: it is not. */
+static u32 kept_at(const struct call *k, const char *name)
 {
-	for (u32 i = 0; i < k->n; i++)
-		if (!strcmp(k->names[i], name))
-			return true;
-	return false;
+	u32 i = 0;
+
+	while (i < k->n && strcmp(k->names[i], name) != 0)
+		i++;
+	return i;
 }
 
 static struct node **append(struct dpcc *c, const struct tok *t, struct node *v, struct node **last)
@@ -361,8 +363,12 @@ static struct node **keep(struct dpcc *c, struct call *k, const struct tok *t, c
 			 : numbered(name, "arg", &number) ? argument(c, t, name, number)
 							  : dp_cc_variable(c, t, name, false);
 
-	if (is_kept(k, name))
-		return k->is_known && v ? append(c, t, v, last) : last;
+	u32 i = kept_at(k, name);
+
+	if (i < k->n)
+		return k->is_known && v && dp_cc_type_same(v->type, k->types[i]) ? append(c, t, v, last) : last;
+	if (k->is_known) /* where its words are is settled */
+		return last;
 	if (!v || (!dp_cc_type_is_scalar(v->type) && !dp_cc_is_real(v->type)) || v->type->size > 8)
 		return last;
 	if (k->n == CALL_VALUES_MAX)
@@ -381,9 +387,10 @@ static struct node **keep_all(struct dpcc *c, struct call *k, const struct tok *
 	return last;
 }
 
-static void keep_listed(struct dpcc *c, struct call *k, struct node *n)
+static u32 keep_listed(struct dpcc *c, struct call *k, struct node *n)
 {
 	struct node **last = &n->a;
+	u32 kept = 0;
 
 	while (dp_cc_accept(c, ",")) {
 		struct tok *t = dp_cc_next_tok(c);
@@ -391,6 +398,9 @@ static void keep_listed(struct dpcc *c, struct call *k, struct node *n)
 
 		last = !strcmp(name, "args") ? keep_all(c, k, t, last) : keep(c, k, t, name, last);
 	}
+	for (const struct node *v = n->a; v; v = v->next)
+		kept++;
+	return kept;
 }
 
 /* __call_begin(LINE, $NAME...): keep the time, and those of the variables that are known here. */
@@ -398,10 +408,12 @@ void dp_cc_parse_call_begin(struct dpcc *c, struct node *n)
 {
 	struct call *k = dp_cc_call_of(c, n->value);
 
-	if (k && !c->target.is_call && dp_cc_tok_is(dp_cc_peek(c), ",")) /* functions differ by where it is */
-		dp_cc_fail(c, n->tok, E_DPCC_TYPE, "parameters can be kept for one function, not for all that match");
-	if (k) {
-		keep_listed(c, k, n);
+	if (k) { /* another instruction of the line */
+		if (keep_listed(c, k, n) != k->n && !c->target.is_call)
+			dp_cc_fail(
+			    c, n->tok, E_DPCC_TYPE,
+			    "the parameters must be known, and of the same types, in each function that the line "
+			    "means");
 		return;
 	}
 	k = dp_cc_alloc(c, sizeof(*k));

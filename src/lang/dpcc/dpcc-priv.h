@@ -217,6 +217,7 @@ struct target {           /* one probed instruction */
 	u64 pc;           /* in the module; without one the offset in func */
 	const char *func; /* of the kernel; else NULL. Of a tracepoint what BTF knows its arguments by */
 	const struct dp_tracepoint *tracepoint; /* NULL: it is none */
+	const char *copy_of; /* an inlined copy of this function begins here; NULL: none that is meant */
 	bool is_return;
 	bool is_jump;                 /* the return is none, but a jump to another function */
 	enum passing passing;         /* of calls that end by tail calls: what happens here, */

@@ -612,7 +612,7 @@ static void put_location(struct line *l, struct out_text *o, const char *suffix)
 		dp_cc_out_put(o, at, "0x%llx", (unsigned long long)loc->offset);
 	else if (loc->kind == DP_LOC_LINE)
 		dp_cc_out_put(o, at, "%s:%lld", loc->symbol, (long long)loc->offset);
-	else if (loc->offset)
+	else if (loc->has_offset)
 		dp_cc_out_put(o, at, "%s+0x%llx", loc->symbol, (unsigned long long)loc->offset);
 	else
 		dp_cc_out_put(o, at, "%s", loc->symbol);

@@ -392,6 +392,8 @@ struct node *dp_cc_parse_builtin(struct dpcc *c, const struct tok *name)
 			probe_expression(c, n, t);
 		if (!strcmp(b->name, "log_event"))
 			c->event = t->str;
+		if (c->event && !strcmp(b->name, "reg")) /* a line that means arguments, which are anywhere here */
+			c->no_result |= c->target.copy_of != NULL;
 		if (b->args != ARG_TEXT && !dp_cc_tok_is(dp_cc_peek(c), ")"))
 			dp_cc_expect(c, ",");
 	}

@@ -112,6 +112,6 @@ void dp_cc_unit_show_vars(struct unit *u)
 		show_place(c, place, NULL, 0);
 	else
 		show_place(c, place, dp_cc_one_line(c, dp_base_name(file)), line);
-	if (dp_var_each(c->mod, addr, show_module_var, c, &why) < 0)
+	if (dp_var_each(c->mod, addr, c->target.copy_of, show_module_var, c, &why) < 0)
 		dp_cc_refail(c, NULL, &why);
 }

@@ -8,13 +8,15 @@
 
 #include "lang/dpcc/dpcc-unit.h"
 #include "lang/event/event.h"
+#include "symbols/copies.h"
 #include "symbols/statics.h"
 #include "symbols/sym-lines.h"
 #include "symbols/variable.h"
 
 static bool is_alike(const struct target *a, const struct target *b)
 {
-	return a->is_return == b->is_return && a->is_jump == b->is_jump && a->passing == b->passing;
+	return a->is_return == b->is_return && a->is_jump == b->is_jump && a->passing == b->passing &&
+	       !a->copy_of == !b->copy_of;
 }
 
 /* What was made of the place's other instructions of this kind, if it serves all; NULL: there is none. */
@@ -144,14 +146,33 @@ static const struct call_place *call_place_of(const char *location)
 	return NULL;
 }
 
-static u64 function_addr(struct unit *u, const struct tok *where, const char *name)
+/* Of what has the name: that symbol, all functions, or its copies in others as well. */
+enum extent { ALONE, FUNCTIONS, CALLS };
+
+struct begins { /* where calls of a function begin: functions, behind them copies in others */
+	u64 *v;
+	u32 functions, n;
+};
+
+static struct begins begins_of(struct unit *u, const struct tok *where, const char *name, enum extent extent, bool tell)
 {
 	struct dp_error err = {0};
-	struct dp_symbol sym;
+	struct dp_func_copies copies;
+	char text[DP_FUNC_COPIES_TEXT];
+	struct begins b;
 
-	if (dp_module_symbol(u->c.mod, name, &sym, &err))
+	if (dp_module_copies(u->c.mod, name, extent == CALLS, &copies, &err))
 		dp_cc_refail(&u->c, where, &err);
-	return sym.addr;
+	if (extent == ALONE)
+		copies.functions = 1;
+	b.functions = copies.functions;
+	b.n = copies.functions + copies.inlined;
+	b.v = dp_cc_alloc(&u->c, b.n * sizeof(*b.v));
+	memcpy(b.v, copies.at, b.n * sizeof(*b.v));
+	if (tell && dp_func_copies_text(&copies, name, text, sizeof(text)))
+		dp_cc_unit_note(u, "%s %s", name, text);
+	dp_func_copies_free(&copies);
+	return b;
 }
 
 static bool belongs(const struct call_place *of, enum passing what)
@@ -175,19 +196,13 @@ static void tell_passes(struct unit *u, const struct tok *where, const char *nam
 				name, p->followed);
 }
 
-static void passes_place(struct unit *u, const struct place_def *d, const struct tok *where, const char *name,
-			 const struct call_place *of)
+static void passes_of(struct unit *u, const struct place_def *d, const struct call_place *of, u64 func,
+		      const struct passes *p, bool any_followed)
 {
-	u64 func = function_addr(u, where, name);
-	struct passes *p = dp_cc_alloc(&u->c, sizeof(*p));
-
-	dp_cc_unit_passes(u, where, func, p);
 	if (of->which == '?' && !p->tails)
 		return;
-	if (of->what == CALL_ENDS)
-		tell_passes(u, where, name, p);
 	if (of->what == CALL_BEGINS)
-		probe_target(u, d, (struct target){.pc = func, .passing = p->followed ? PASS_BEGIN : PASS_NOTHING});
+		probe_target(u, d, (struct target){.pc = func, .passing = any_followed ? PASS_BEGIN : PASS_NOTHING});
 	for (u32 i = 0; i < p->n; i++)
 		if (belongs(of, p->v[i].what))
 			probe_target(u, d,
@@ -197,27 +212,48 @@ static void passes_place(struct unit *u, const struct place_def *d, const struct
 						     .asked = func});
 }
 
+/* What is known of a call is the same for a function and its clones, which are told of together. */
+static void passes_place(struct unit *u, const struct place_def *d, const struct tok *where, const char *name,
+			 const struct call_place *of, bool alone)
+{
+	struct begins b = begins_of(u, where, name, alone ? ALONE : FUNCTIONS, of->what == CALL_ENDS);
+	struct passes *p = dp_cc_alloc(&u->c, b.n * sizeof(*p)), *all = dp_cc_alloc(&u->c, sizeof(*all));
+
+	for (u32 i = 0; i < b.n; i++) {
+		dp_cc_unit_passes(u, where, b.v[i], &p[i]);
+		all->exits += p[i].exits;
+		all->tails += p[i].tails;
+		all->left += p[i].left;
+		all->followed += p[i].followed;
+	}
+	if (of->what == CALL_ENDS && (of->which != '?' || all->tails))
+		tell_passes(u, where, name, all);
+	for (u32 i = 0; i < b.n; i++)
+		passes_of(u, d, of, b.v[i], &p[i], all->followed);
+}
+
 u32 dp_cc_unit_idle_lines(struct unit *u)
 {
 	struct passes *p = dp_cc_alloc(&u->c, sizeof(*p));
-	struct dp_symbol sym;
+	struct dp_func_copies copies;
 	u32 idle = 0;
 
 	for (const struct place_def *d = u->places; d; d = d->next) {
 		const struct call_place *of = call_place_of(d->location);
 		const char *name = dp_cc_text(&u->c, d->location, strcspn(d->location, "%"));
-		struct dp_error err = {0};
+		struct tok where = dp_cc_pragma_token(d->line, d->line->text);
+		u32 tails = 0;
 
 		if (!of || of->what != CALL_BEGINS || !of->which)
 			continue;
-		if (u->c.mod && !strpbrk(name, "*?[") && !dp_module_symbol(u->c.mod, name, &sym, &err)) {
-			struct tok where = dp_cc_pragma_token(d->line, d->line->text);
-
-			dp_cc_unit_passes(u, &where, sym.addr, p);
-			idle += !p->tails;
-		} else {
-			idle++;
+		if (u->c.mod && !strpbrk(name, "*?[") && !dp_module_copies(u->c.mod, name, false, &copies, NULL)) {
+			for (u32 i = 0; i < copies.functions; i++) {
+				dp_cc_unit_passes(u, &where, copies.at[i], p);
+				tails += p->tails;
+			}
+			dp_func_copies_free(&copies);
 		}
+		idle += !tails;
 	}
 	return idle;
 }
@@ -248,51 +284,64 @@ static void exits_at(struct unit *u, const struct place_def *d, const struct exi
 }
 
 static void returns_place(struct unit *u, const struct place_def *d, const struct tok *where, const char *name,
-			  char which)
+			  char which, bool alone)
 {
-	u64 func = function_addr(u, where, name);
+	struct begins b = begins_of(u, where, name, alone ? ALONE : FUNCTIONS, !which);
 	struct passes *p = dp_cc_alloc(&u->c, sizeof(*p));
 	struct exits exits;
-	u32 left_out = 0;
+	u32 left_out = 0, all = 0, looked_at = 0;
 
-	if (which) {
-		dp_cc_unit_passes(u, where, func, p);
-		if (p->tails) /* another handler is for these */
-			return;
+	for (u32 i = 0; i < b.n; i++) {
+		if (which)
+			dp_cc_unit_passes(u, where, b.v[i], p);
+		if (which && p->tails) /* another handler is for these */
+			continue;
+		find_exits(u, where, b.v[i], &exits);
+		exits_at(u, d, &exits, true, &left_out);
+		all += (u32)exits.n;
+		looked_at++;
 	}
-	find_exits(u, where, func, &exits);
-	exits_at(u, d, &exits, true, &left_out);
-	if (!exits.n)
+	if (!looked_at)
+		return;
+	if (!all)
 		dp_cc_fail(&u->c, where, E_FUNC_EXITS, "%s never returns", name);
 	if (u->c.opt->tree || u->c.opt->vars_at)
 		return;
-	if (left_out == (u32)exits.n)
+	if (left_out == all)
 		dp_cc_fail(&u->c, where, E_FUNC_TAIL, "%s ends by jumps to other functions", name);
 	if (left_out)
-		dp_cc_unit_note(u, "%s " DP_TAIL_CALLS, name, (int)left_out, exits.n);
+		dp_cc_unit_note(u, "%s " DP_TAIL_CALLS, name, (int)left_out, (int)all);
 }
 
 /* ---- functions ---- */
 
-/* NAME, NAME+N: the function itself and, for the name alone, its inlined copies. */
+/* NAME, NAME+N: the function itself and, for the name alone, its clones and inlined copies. */
 static void function_place(struct unit *u, const struct place_def *d, const struct tok *where, const char *name,
-			   u64 offset)
+			   u64 offset, bool has_offset)
 {
 	struct dp_error err = {0};
 	struct dp_symbol sym;
-	u64 copies[PLACES_MAX];
-	int n = offset ? 0 : dp_var_copies(u->c.mod, name, copies, PLACES_MAX);
+	struct begins b;
+	u32 left_out = 0;
 
-	if (n < 1) {
+	if (has_offset) {
 		if (dp_module_symbol(u->c.mod, name, &sym, &err))
 			dp_cc_refail(&u->c, where, &err);
-		copies[0] = sym.addr + offset;
-		n = 1;
+		probe_at(u, d, sym.addr + offset);
+		return;
 	}
-	if (n > 1)
-		dp_cc_unit_note(u, "%s has %d places, inlined copies among them", name, n);
-	for (int i = 0; i < n; i++)
-		probe_at(u, d, copies[i]);
+	b = begins_of(u, where, name, CALLS, true);
+	for (u32 i = 0; i < b.n; i++) {
+		bool is_copy = i >= b.functions;
+
+		left_out += !probe_target(u, d, (struct target){.pc = b.v[i], .copy_of = is_copy ? name : NULL}) &&
+			    is_copy && u->c.no_result;
+	}
+	if (left_out && left_out == b.n) {
+		dp_cc_fail(&u->c, where, E_SYM_NONE, DP_FUNC_INLINED, name, b.n, b.n == 1 ? "" : "s");
+	} else if (left_out) {
+		dp_cc_unit_note(u, DP_FUNC_COPIES_OUT, name, left_out, left_out == 1 ? "y is" : "ies are");
+	}
 }
 
 /* FUNCTION, FUNCTION+N, FUNCTION%return, PATTERN in the running kernel, by BTF. */
@@ -304,7 +353,7 @@ static void kernel_place(struct unit *u, const struct place_def *d, const struct
 	u32 n = 1;
 
 	if (!is_pattern && !is_return && dp_cc_unit_needs_debug(u, name, offset)) {
-		function_place(u, d, where, name, offset);
+		function_place(u, d, where, name, offset, offset);
 		u->c.mod = NULL;
 		return;
 	}
@@ -563,6 +612,7 @@ void dp_cc_unit_place(struct unit *u, const struct place_def *d)
 	char *name = dp_cc_text(&u->c, d->location, strlen(d->location)), *end, *sign;
 	u32 file_len, line;
 	const struct call_place *of;
+	bool has_offset = false;
 	u64 offset = 0;
 
 	if (!d->handler)
@@ -601,9 +651,10 @@ void dp_cc_unit_place(struct unit *u, const struct place_def *d)
 	if (of)
 		*strchr(name, '%') = '\0';
 	sign = strrchr(name, '+');
-	if (sign && sign != name && !of) {
+	if (sign && sign != name) {
 		offset = strtoull(sign + 1, &end, 0);
-		if (!*end && end != sign + 1)
+		has_offset = !*end && end != sign + 1;
+		if (has_offset)
 			*sign = '\0';
 		else
 			offset = 0;
@@ -614,15 +665,15 @@ void dp_cc_unit_place(struct unit *u, const struct place_def *d)
 	} else if (strpbrk(name, "*?[")) {
 		patterns_place(u, d, &where, name, of);
 	} else if (of && of->what == EVERY_EXIT) {
-		returns_place(u, d, &where, name, of->which);
+		returns_place(u, d, &where, name, of->which, has_offset);
 	} else if (of) {
-		passes_place(u, d, &where, name, of);
+		passes_place(u, d, &where, name, of, has_offset);
 	} else if (*name >= '0' && *name <= '9') {
 		offset = strtoull(name, &end, 0);
 		if (*end || !dp_module_number_to_addr(u->c.mod, offset, &offset))
 			dp_cc_fail(&u->c, &where, E_DPCC_PRAGMA, "%s is not a place in the module", name);
 		probe_at(u, d, offset);
 	} else {
-		function_place(u, d, &where, name, offset);
+		function_place(u, d, &where, name, offset, has_offset);
 	}
 }

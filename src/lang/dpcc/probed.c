@@ -63,8 +63,9 @@ static int find(struct dpcc *c, struct node *n, const char *name, struct dp_erro
 	 * An access to memory may come from anywhere, and a function that returns for another one has variables of its
 	 * own: what is known is what is known everywhere.
 	 */
-	r = c->target.watched || c->target.passing == PASS_RETURN ? dp_var_global(c->mod, name, v, err)
-								  : dp_var_find(c->mod, dp_cc_pc(c), name, v, err);
+	r = c->target.watched || c->target.passing == PASS_RETURN
+		? dp_var_global(c->mod, name, v, err)
+		: dp_var_find(c->mod, dp_cc_pc(c), c->target.copy_of, name, v, err);
 	if (r && err->code == E_VAR_NONE && c->by_name && !strcmp(name, "current")) {
 		*err = (struct dp_error){0};
 		dp_cc_current(c, v, &n->type);
@@ -87,14 +88,14 @@ bool dp_cc_probed_is_reference(const struct dpcc *c, const struct dp_var *v)
 
 const char *dp_cc_parameter_name(struct dpcc *c, u32 i)
 {
-	return c->mod ? dp_var_parameter(c->mod, dp_cc_pc(c), i - 1) : dp_cc_btf_parameter(c, i);
+	return c->mod ? dp_var_parameter(c->mod, dp_cc_pc(c), c->target.copy_of, i - 1) : dp_cc_btf_parameter(c, i);
 }
 
 bool dp_cc_at_entry(const struct dpcc *c)
 {
 	struct dp_symbol sym;
 
-	if (c->target.watched || c->target.is_return)
+	if (c->target.watched || c->target.is_return || c->target.copy_of)
 		return false;
 	if (!c->mod)
 		return !c->target.pc;

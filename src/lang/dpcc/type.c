@@ -81,7 +81,8 @@ bool dp_cc_type_same(const struct type *a, const struct type *b)
 	case TY_ARRAY:
 		return a->n == b->n && dp_cc_type_same(a->of, b->of);
 	case TY_STRUCT: /* of the same name: one unit's view of a type is as good as another's */
-		return a->name && b->name && *a->name && !strcmp(a->name, b->name);
+		return (a->name && b->name && *a->name && !strcmp(a->name, b->name)) ||
+		       (a->die.addr && a->die.addr == b->die.addr);
 	default:
 		return true;
 	}

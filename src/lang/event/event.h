@@ -29,7 +29,8 @@ struct dp_location {
 	enum dp_location_kind kind;
 	char module[DP_MODULE_MAX]; /* "" when not given; base name or path */
 	char symbol[DP_SYMBOL_MAX];
-	s64 offset; /* from the symbol, or the file offset */
+	s64 offset;      /* from the symbol, or the file offset */
+	bool has_offset; /* +N, also +0, stands behind the symbol */
 	u64 address;
 	int column; /* where the location stands in the text, for messages */
 };
@@ -46,6 +47,7 @@ struct dp_event {
 	enum dp_watch_type watch_type;
 	int maxactive;             /* 0: not given */
 	bool has_args, has_retval; /* $argN, $retval: words where C has them */
+	bool has_registers;        /* it names some, these words among them */
 	struct dp_location loc;
 	struct dp_program prog;
 };

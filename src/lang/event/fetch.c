@@ -203,8 +203,9 @@ static int follow(struct dp_event_line *l, struct ev_fetch *f, s64 offset, u32 c
 	return 0;
 }
 
-static void set_register(struct ev_fetch *f, u32 reg_word)
+static void set_register(struct dp_event_line *l, struct ev_fetch *f, u32 reg_word)
 {
+	l->ev->has_registers = true;
 	f->base = EV_REG;
 	f->reg_word = (u8)reg_word;
 	f->width = 64;
@@ -214,7 +215,7 @@ static int stack_word(struct dp_event_line *l, struct ev_fetch *f, u64 n)
 {
 	if (n > EV_STACKN_MAX)
 		return dp_ev_fail(l, f->start, E_EVENT_STACKN, "%llu", (unsigned long long)n);
-	set_register(f, DP_REG_WORD(sp));
+	set_register(l, f, DP_REG_WORD(sp));
 	return follow(l, f, (s64)n * 8, f->start);
 }
 
@@ -233,7 +234,7 @@ static int function_argument(struct dp_event_line *l, struct ev_fetch *f, u64 n)
 	l->ev->has_args = true;
 	if (n > EV_REG_ARGS)
 		return stack_word(l, f, n - EV_REG_ARGS);
-	set_register(f, reg_words[n - 1]);
+	set_register(l, f, reg_words[n - 1]);
 	return 0;
 }
 
@@ -242,7 +243,7 @@ static int return_value(struct dp_event_line *l, struct ev_fetch *f)
 	if (!l->ev->is_return)
 		return dp_ev_fail(l, f->start, E_EVENT_RETVAL, "this is an entry probe");
 	l->ev->has_retval = true;
-	set_register(f, DP_REG_WORD(ax));
+	set_register(l, f, DP_REG_WORD(ax));
 	return 0;
 }
 
@@ -252,7 +253,7 @@ static int watch_word(struct dp_event_line *l, struct ev_fetch *f, u32 reg_word)
 	if (!l->ev->is_watch)
 		return dp_ev_fail(l, f->start, E_EVENT_WATCHVAR, "this event begins with %c",
 				  l->ev->is_return ? 'r' : 'p');
-	set_register(f, reg_word);
+	set_register(l, f, reg_word);
 	f->is_watched = reg_word != DP_WATCH_WORD(addr);
 	return 0;
 }
@@ -268,7 +269,7 @@ static int parse_register(struct dp_event_line *l, struct ev_fetch *f)
 	while (dp_ev_is_word(p[near.len]))
 		near.len++;
 	if (dp_register_find(p, near.len, &part)) {
-		set_register(f, part.reg->reg_word);
+		set_register(l, f, part.reg->reg_word);
 		f->width = part.width;
 		f->shift = part.shift;
 		l->pos += near.len;
@@ -329,7 +330,7 @@ static int parse_variable(struct dp_event_line *l, struct ev_fetch *f)
 		return stack_word(l, f, small_number(&digits));
 	}
 	if (word_is(p, len, "stack", false)) {
-		set_register(f, DP_REG_WORD(sp));
+		set_register(l, f, DP_REG_WORD(sp));
 		return 0;
 	}
 	if (ask(l, f, p, len, false))
@@ -400,7 +401,7 @@ static int parse_short_form(struct dp_event_line *l, struct ev_fetch *f)
 			return dp_ev_fail(l, f->start, E_EVENT_RETADDR, "this is an entry probe");
 		if (!l->is_kernel)
 			return stack_word(l, f, 0);
-		set_register(f, DP_REG_WORD(orig_ax)); /* it has left the stack: the host gives it there */
+		set_register(l, f, DP_REG_WORD(orig_ax)); /* it has left the stack: the host gives it there */
 		return 0;
 	}
 	n = small_number(&digits);
@@ -411,7 +412,7 @@ static int parse_short_form(struct dp_event_line *l, struct ev_fetch *f)
 	if (n >= DP_NREG_WORDS)
 		return dp_ev_fail(l, f->start, E_EVENT_REG, "r%llu; r0 to r%u exist", (unsigned long long)n,
 				  (u32)DP_NREG_WORDS - 1);
-	set_register(f, (u32)n);
+	set_register(l, f, (u32)n);
 	return 0;
 }
 

@@ -203,6 +203,7 @@ static int parse_offset(struct dp_event_line *l, u32 end)
 	if (dp_ev_number(l, false, &v) < 0 || l->pos != end || v > (~0ull >> 1))
 		return dp_ev_fail(l, start, E_EVENT_OFFSET, "`%.*s`", (int)(end - start), l->text + start);
 	l->ev->loc.offset = negative ? -(s64)v : (s64)v;
+	l->ev->loc.has_offset = true;
 	return 0;
 }
 
