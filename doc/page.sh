@@ -26,6 +26,7 @@ if [ "$head" ]; then
 	sed '1,/^## /{/^## /!d}' | roff
 	sed -n '/^\.SH SEE ALSO/,$p' "$head"
 else
+	echo "'\\\" t" # there are tables, which go through tbl
 	echo '.\" SPDX-License-Identifier: MIT OR GPL-2.0-only'
 	printf '.TH %s %s "" "Dynamic Probes" "Dynamic Probes"\n' "$(escaped "$name" | tr a-z A-Z)" "$section"
 	printf '.SH NAME\n%s \\- %s\n.SH DESCRIPTION\n' "$(escaped "$name")" "$(escaped "$about")"

@@ -6,6 +6,7 @@ It downloads a Debian, so `make check` leaves it out."""
 import filecmp
 import glob
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 WORK = tempfile.mkdtemp()
 FIRST, SECOND, CHROOT, NEWER = (os.path.join(WORK, name) for name in ("first", "second", "chroot", "newer"))
 TOOLS = "gcc,libc6-dev,pkg-config,procps"
+SUITE = platform.freedesktop_os_release()["VERSION_CODENAME"]
 
 
 def command(*argv, **kw):
@@ -86,8 +88,9 @@ def tarball():
 def lintian():
     """lintian finds nothing, pedantic tags included"""
     tap.need("lintian")
-    found = command("lintian", "--pedantic", "-I", "--allow-root", *glob.glob(FIRST + "/*.changes"))
-    assert not re.search(r"(?m)^[EWIP]: ", found), found
+    found = command("lintian", "--fail-on=none", "--pedantic", "-I", "--allow-root", *glob.glob(FIRST + "/*.changes"))
+    # What an override names may be a tag of another version.
+    assert not re.search(r"(?m)^[EWIP]: (?!\S+ alien-tag )", found), found
 
 
 def fresh(suite, root):
@@ -104,7 +107,7 @@ def fresh(suite, root):
 @tap.test
 def install():
     """the packages are installed in a fresh Debian, and the tests of debian/tests pass there"""
-    fresh("bookworm", CHROOT)
+    fresh(SUITE, CHROOT)
     os.makedirs(os.path.join(CHROOT, "root", "next"))
     upgrade_of(packages(FIRST)["dprobes"], os.path.join(CHROOT, "root", "next", "dprobes.deb"))
     inside("apt-get install -q -y --no-install-recommends /root/*.deb")
@@ -114,7 +117,9 @@ def install():
 
 @tap.test
 def newer_debian():
-    """the same packages are installed in the next Debian, each by one command, and pass there"""
+    """the packages of Debian 12 are installed in the next Debian, each by one command, and pass there"""
+    if SUITE != "bookworm":
+        raise tap.Skip("these were built on %s" % SUITE)
     fresh("trixie", NEWER)
     inside("apt-get install -q -y /root/dprobes_*.deb && /root/tests/trace && /root/tests/insert", NEWER)
     inside("apt-get install -q -y --no-install-recommends /root/*.deb", NEWER)
