@@ -70,6 +70,8 @@ def suggested():
             ("p add_ordr", "E-SYM-NONE", "add_order"), ("p ad_order*", "E-SYM-NONE", "add_order"),
             ("p ad_order* $quantity", "E-SYM-NONE", "add_order"), ("p orders:ad_order*", "E-SYM-NONE", "add_order"),
             ("p ordres.c:15", "E-LINE-FILE", "orders.c"), ("p ordres.c:15 $quantity", "E-LINE-FILE", "orders.c"),
+            ("p add_order $quantity:strng", "E-EVENT-TYPE", "string"), ("p add_order sum(%di:u33)", "E-EVENT-TYPE", "u32"),
+            ("p add_order sum(+0(%di):x63)", "E-EVENT-TYPE", "x64"),
             ("p add_order $quantiti", "E-VAR-NONE", "quantity"), ("p add_order $ordr->qty", "E-VAR-NONE", "order"),
             ("p add_order $order->prise", "E-DPCC-NAME", "price"), ("r add_order $retvall", "E-EVENT-VAR", "$retval"),
             ("r add_order $duratoin", "E-EVENT-VAR", "$duration"), ("p add_order quantity", "E-EVENT-ARG", "$quantity"),

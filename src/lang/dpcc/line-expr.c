@@ -38,12 +38,15 @@ static const struct value_type *type_before(const struct line *l, u32 at, u32 to
 	return at < to ? type_at(l->text + at, len) : NULL;
 }
 
-/* :u23, which nothing else can be. */
-static bool is_unknown_type(const char *p)
+/* :u23, which nothing else can be; another word behind a colon, unless that belongs to a ?. */
+static bool is_unknown_type(const struct line *l, u32 at)
 {
+	const char *p = l->text + at;
 	u32 digits = *p == ':' && p[1] && strchr("usx", p[1]) ? (u32)strspn(p + 2, "0123456789") : 0, len;
 
-	return digits && dp_cc_word_len(p + 1) == digits + 1 && !type_at(p, &len);
+	if (*p != ':' || !isalpha((unsigned char)p[1]) || type_at(p, &len))
+		return false;
+	return (digits && dp_cc_word_len(p + 1) == digits + 1) || !memchr(l->text, '?', at);
 }
 
 static int unknown_type(struct line *l, u32 at)
@@ -142,7 +145,7 @@ static int variable(struct line *l, u32 *at, u32 to, struct out_text *o, bool *h
 		dp_cc_out_put(o, *at, "((%s)(", type->c);
 	else if (type)
 		dp_cc_out_put(o, *at, strcmp(type->name, "symbol") ? "((char *)(" : "(__code(");
-	r = is_unknown_type(l->text + end) ? unknown_type(l, end + 1) : name(l, *at, o);
+	r = is_unknown_type(l, end) ? unknown_type(l, end + 1) : name(l, *at, o);
 	for (u32 i = *at + word; !r && i < end;) { /* indexes are expressions of their own */
 		u32 next = l->text[i] == '[' ? dp_cc_step(l->text, i) : i + 1;
 
@@ -172,6 +175,8 @@ static int register_value(struct line *l, u32 *at, u32 to, struct out_text *o, b
 
 	if (!dp_register_find(l->text + start + 1, n, &part))
 		return dp_cc_line_fail(l, start, E_EVENT_REG, "`%%%.*s`", (int)n, l->text + start + 1);
+	if (is_unknown_type(l, start + 1 + n))
+		return unknown_type(l, start + 2 + n);
 	if (part.width == 64)
 		dp_cc_out_put(o, start, "((%s)reg(\"%.*s\"))", c, (int)n, l->text + start + 1);
 	else
@@ -200,6 +205,8 @@ static int machine_value(struct line *l, u32 *at, u32 to, struct out_text *o, bo
 	open = (u32)(end - l->text);
 	close = dp_cc_step(l->text, open);
 	type = type_before(l, close, to, &n);
+	if (is_unknown_type(l, close))
+		return unknown_type(l, close + 1);
 	if (type && !type->c)
 		dp_cc_out_put(o, start, "((char *)((unsigned long)(");
 	else
