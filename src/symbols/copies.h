@@ -33,6 +33,7 @@ bool dp_func_copies_text(const struct dp_func_copies *c, const char *name, char 
 #define DP_FUNC_INLINED "%.100s is inlined wherever it is called (%u place%s)"
 #define DP_FUNC_COPIES_OUT \
 	"%.100s: %u inlined cop%s left out, whose arguments are in no fixed registers (names find them)"
+#define DP_FUNC_NO_ROOM "%.100s: %u inlined cop%s left out, where no jump fits"
 /* Whether the compiler has made it of a function for some callers: NAME.constprop.N, NAME.isra.N, NAME.part.N. */
 bool dp_symbol_is_clone(const struct dp_symbol *sym);
 

@@ -20,7 +20,7 @@ struct found {
 	struct dp_symbol sym; /* name "" when there is none */
 	u64 link;             /* link-time address of the probepoint */
 	u64 *copies;          /* of a line: all of its places; NULL: link alone. free() it */
-	u32 ncopies;
+	u32 ncopies, must;    /* so many of the first cannot be left out */
 };
 
 /* The first image that has the symbol: the executable, then the libraries, the loader last. */
@@ -107,7 +107,7 @@ static int find_line(struct dp_session *s, const struct dp_location *loc, struct
 	}
 	if (used != (u32)loc->offset)
 		dp_session_say(s, "%s:%lld has no code: probing line %u", loc->symbol, (long long)loc->offset, used);
-	f->ncopies = (u32)n;
+	f->ncopies = f->must = (u32)n;
 	f->link = f->copies[0];
 	dp_module_symbol_at(f->im->mod, f->link, &f->sym);
 	return 0;
@@ -468,7 +468,7 @@ static int add_compiled(struct dp_session *s, struct dp_event *ev, const struct 
 /* Every place that a line means is a probe of its own: a hit shows where it was. */
 static int add_copies(struct dp_session *s, struct dp_event_line *line, const struct found *f, struct dp_error *err)
 {
-	u32 probes = s->nprobes, spots = s->nspots;
+	u32 probes = s->nprobes, spots = s->nspots, left_out = 0;
 	int r = 0;
 
 	for (u32 i = 0; i < f->ncopies && !r; i++) {
@@ -476,7 +476,14 @@ static int add_copies(struct dp_session *s, struct dp_event_line *line, const st
 
 		dp_module_symbol_at(f->im->mod, one.link, &one.sym);
 		r = add_event(s, line, &one, false, err);
+		if (r && i >= f->must && (s->nprobes > probes || i + 1 < f->ncopies)) {
+			left_out++;
+			r = 0;
+		}
 	}
+	if (left_out)
+		dp_session_say(s, DP_FUNC_NO_ROOM, dp_event_of_line(line)->loc.symbol, left_out,
+			       left_out == 1 ? "y is" : "ies are");
 	if (!r)
 		return 0;
 	while (s->nprobes > probes) {
@@ -540,6 +547,7 @@ static int choose_copies(struct dp_session *s, const struct dp_event *ev, const 
 	memcpy(f->copies, c->at, seen.functions * sizeof(*c->at));
 	memcpy(f->copies + seen.functions, c->at + c->functions, seen.inlined * sizeof(*c->at));
 	f->link = f->copies[0];
+	f->must = seen.functions;
 	return 0;
 }
 
