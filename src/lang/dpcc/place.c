@@ -334,15 +334,13 @@ static void function_place(struct unit *u, const struct place_def *d, const stru
 	for (u32 i = 0; i < b.n; i++) {
 		bool is_copy = i >= b.functions;
 
-		if (is_copy && b.n > 1 && !dp_cc_unit_can_stand(u, b.v[i])) {
+		if (is_copy && no_room + 1 < b.n && !dp_cc_unit_can_stand(u, b.v[i])) { /* the last is refused */
 			no_room++;
 			continue;
 		}
 		left_out += !probe_target(u, d, (struct target){.pc = b.v[i], .copy_of = is_copy ? name : NULL}) &&
 			    is_copy && u->c.no_result;
 	}
-	if (no_room == b.n)
-		dp_cc_fail(&u->c, where, E_SITE_TRAP, "no jump fits on an inlined copy of %.100s", name);
 	if (no_room)
 		dp_cc_unit_note(u, DP_FUNC_NO_ROOM, name, no_room, no_room == 1 ? "y is" : "ies are");
 	if (left_out && left_out == b.n - no_room) {
