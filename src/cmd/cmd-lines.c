@@ -17,6 +17,7 @@
 struct subject {
 	struct dp_module *mod;
 	const char *name;
+	char file[4096];
 	struct dp_process process; /* with a PID */
 	bool is_process;
 	bool is_kernel;
@@ -42,6 +43,7 @@ static int open_process(struct subject *s, pid_t pid, char *text)
 		return CMD_FAILED;
 	}
 	s->mod = image->mod;
+	dp_process_image_file(&s->process, image, s->file, sizeof(s->file));
 	return CMD_OK;
 }
 
@@ -50,6 +52,7 @@ static int open_file(struct subject *s, const char *path, const char *name)
 	struct dp_error err = {0};
 
 	s->name = name;
+	snprintf(s->file, sizeof(s->file), "%s", path);
 	if (!dp_module_open(&s->mod, path, &err))
 		return CMD_OK;
 	dp_ui_error(&err, NULL);
@@ -221,7 +224,7 @@ int dp_cmd_source_vars(int argc, char **argv)
 		opt.take_arg = &json;
 	}
 	opt.vars_of = !s.is_kernel ? DP_RPN_USER : *s.kmod ? DP_RPN_KMOD : DP_RPN_KERNEL;
-	if (dp_cc_compile(s.is_kernel ? s.kmod : dp_module_path(s.mod), &opt, &res, &err)) {
+	if (dp_cc_compile(s.is_kernel ? s.kmod : s.file, &opt, &res, &err)) {
 		dp_ui_error(&err, NULL);
 		status = dp_ui_status(err.code);
 	} else {

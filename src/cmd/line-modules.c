@@ -146,7 +146,7 @@ static bool of_process(struct line_finder *f, const struct dp_location *loc, str
 
 	if (!im)
 		return false;
-	snprintf(p->file, sizeof(p->file), "%s", dp_module_path(im->mod));
+	dp_process_image_file(&f->process, im, p->file, sizeof(p->file));
 	snprintf(p->module, sizeof(p->module), "%s", map && *map->path == '/' ? map->path : dp_module_path(im->mod));
 	return true;
 }

@@ -205,10 +205,12 @@ static void add_process_statics(struct statics *s, struct line_finder *f)
 		const struct dp_image *im = &proc->images[i];
 		const struct dp_map *map = dp_maps_at(&proc->maps, im->lo);
 		const char *path = map && *map->path == '/' ? map->path : dp_module_path(im->mod);
+		char file[4096];
 
+		dp_process_image_file(proc, im, file, sizeof(file));
 		any |= only ? im == only : is_meant(s, path, NULL);
 		if ((only ? im == only : is_meant(s, path, NULL)) && has_static(s, im->mod))
-			add_statics(s, dp_module_path(im->mod), path);
+			add_statics(s, file, path);
 	}
 	s->met |= any;
 	if (!any)

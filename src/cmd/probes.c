@@ -161,7 +161,7 @@ static bool resolve_in_kernel(const struct probes_args *a, struct dp_rpn_unit *u
 	}
 	if (dp_module_open(&mod, a->sym, &err))
 		return told(&err);
-	snprintf(u->build_id, sizeof(u->build_id), "%s", dp_module_build_id(mod));
+	snprintf(u->build_id, sizeof(u->build_id), "%s", dp_module_identity(mod));
 	dp_module_close(mod);
 	return true;
 }
@@ -183,7 +183,7 @@ bool dp_probes_resolve(const struct probes_args *a, struct dp_rpn_unit *u)
 	r = dp_module_open(&mod, path, &err);
 	if (r)
 		return told(&err);
-	snprintf(u->build_id, sizeof(u->build_id), "%s", dp_module_build_id(mod));
+	snprintf(u->build_id, sizeof(u->build_id), "%s", dp_module_identity(mod));
 	for (u32 i = 0; i < u->nprobes && !r; i++)
 		r = resolve_probe(mod, &u->probes[i], &err);
 	dp_module_close(mod);

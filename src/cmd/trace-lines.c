@@ -265,7 +265,7 @@ static void note_build(struct line_program *p)
 
 	if (strcmp(p->modtype, "user") || p->uprobes || dp_module_open(&m, p->file, &ignored))
 		return;
-	snprintf(p->unit.build_id, sizeof(p->unit.build_id), "%s", dp_module_build_id(m));
+	snprintf(p->unit.build_id, sizeof(p->unit.build_id), "%s", dp_module_identity(m));
 	dp_module_close(m);
 }
 

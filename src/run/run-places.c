@@ -176,8 +176,8 @@ int dp_run_check_file(const struct dp_rpn_unit *u, int fd, struct dp_error *err)
 
 	if (r)
 		return r;
-	if (u->build_id[0] && strcmp(dp_module_build_id(m), u->build_id))
-		r = fail_build(u, dp_module_build_id(m), err);
+	if (u->build_id[0] && strcmp(dp_module_identity(m), u->build_id))
+		r = fail_build(u, dp_module_identity(m), err);
 	for (u32 i = 0; i < u->nprobes && !r; i++)
 		r = check_place(m, &u->probes[i], err);
 	dp_module_close(m);

@@ -111,6 +111,7 @@ struct dp_module {
 	char *path;
 	const char *base;
 	char build_id[80];
+	char sum[24]; /* of the code, where there is none; "" until it is asked for */
 	const u8 *file;
 	size_t file_size;
 	bool dyn;

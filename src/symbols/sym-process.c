@@ -584,3 +584,11 @@ struct dp_image *dp_process_image(struct dp_process *p, const char *name, struct
 		dp_error_hint(err, "did you mean %s?", text);
 	return NULL;
 }
+
+void dp_process_image_file(const struct dp_process *p, const struct dp_image *im, char *path, size_t size)
+{
+	const struct dp_map *map = dp_maps_at(&p->maps, im->lo);
+
+	if (!map || !dp_map_path(p->pid, map, path, size))
+		dp_format(path, size, "%s", dp_module_path(im->mod));
+}

@@ -56,7 +56,9 @@ bool dp_debuginfod_there(void);
 const char *dp_module_path(const struct dp_module *m);
 const char *dp_module_base(const struct dp_module *m);     /* last path component */
 const char *dp_module_build_id(const struct dp_module *m); /* lower-case hex, or "" */
-bool dp_module_is_pie_or_dso(const struct dp_module *m);   /* ET_DYN */
+/* What tells one build from another: the build-id; without one a sum of the code, "sum-" and hex. */
+const char *dp_module_identity(struct dp_module *m);
+bool dp_module_is_pie_or_dso(const struct dp_module *m); /* ET_DYN */
 bool dp_module_is_go(const struct dp_module *m);
 
 /* Whether the function at that address returns a floating point number; false also where that is not known. */
@@ -187,6 +189,11 @@ const struct dp_map *dp_maps_at(const struct dp_maps *maps, u64 addr);
 
 /* The file that is mapped there, whatever its name leads to by now: a descriptor, or -1 with errno. Never waits. */
 int dp_map_open(pid_t pid, const struct dp_map *map);
+/*
+ * A name of that file: its own, as long as that leads to it; else, for a file that was deleted or replaced, or lies in
+ * another mount namespace, one below /proc/PID, for as long as the process maps it. False: there is none.
+ */
+bool dp_map_path(pid_t pid, const struct dp_map *map, char *path, size_t size);
 
 struct dp_image { /* one module as mapped into one process */
 	struct dp_module *mod;
@@ -208,6 +215,9 @@ struct dp_process {
 	struct dp_image *gone;  /* were mapped before dp_process_renew(); their modules stay */
 	size_t ngone;
 };
+
+/* The name under which the image's file can be opened now, as dp_map_path(). */
+void dp_process_image_file(const struct dp_process *p, const struct dp_image *im, char *path, size_t size);
 
 /*
  * Read the maps of pid and open its modules through /proc/PID/root or /proc/PID/map_files, so that

@@ -725,7 +725,7 @@ static int build_id(void *session, enum dp_module_kind kind, const char *module,
 	r = dp_module_open(&mod, module, err);
 	if (r)
 		return r;
-	snprintf(id, size, "%s", dp_module_build_id(mod));
+	snprintf(id, size, "%s", dp_module_identity(mod));
 	dp_module_close(mod);
 	return 0;
 }

@@ -167,7 +167,7 @@ static int build_id(void *s, enum dp_module_kind kind, const char *module, char 
 
 	if (!im)
 		return -ENOENT;
-	snprintf(id, size, "%s", dp_module_build_id(im->mod));
+	snprintf(id, size, "%s", dp_module_identity(im->mod));
 	return 0;
 }
 

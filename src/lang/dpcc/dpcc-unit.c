@@ -266,7 +266,7 @@ static void header(struct unit *u, struct buf *out)
 {
 	static const char *const types[] = {"user", "kernel", "kmod"};
 	struct dpcc *c = &u->c;
-	const char *id = c->mod && !c->by_name ? dp_module_build_id(c->mod) : "";
+	const char *id = c->mod && !c->by_name ? dp_module_identity(c->mod) : "";
 
 	dp_cc_buf_put(c, out, "name = ");
 	dp_cc_put_quoted(c, out, u->modname);
