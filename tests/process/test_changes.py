@@ -175,6 +175,31 @@ def storm():
 
 
 @alone
+def one_of_two_goes():
+    """two programs at one function come to a process at once, with its start; one goes: the process goes on, and the
+    other one sees every call"""
+    base = os.path.basename(COUNTS)
+    dprobes("insert", program("t1", [("steady", "inc lv, 0; abort")]), check=0)
+    dprobes("insert", program("t2", [("steady", "inc lv, 0; abort")], base), check=0)
+    o = Counts()
+
+    def count(name):
+        return sums(dprobes("query", "--name", name, check=0).stdout)[0]
+
+    wait_for(lambda: count(COUNTS) and count(base), what="the probes of both")
+    calls, begin = o.calls(), count(COUNTS)
+    o.go()
+    dprobes("remove", "--name", base, check=0)
+    time.sleep(0.1)
+    after = o.calls()
+    assert count(COUNTS) - begin == after["steady"] - calls["steady"] > 0
+    dprobes("-r", "-a", check=0)
+    assert not our_mappings(o.pid) and not code_differs(o.pid)
+    o.go()
+    assert o.end() == 0
+
+
+@alone
 def killed_in_changes():
     """drivers killed at random instants of changes: the process goes on, and in the end nothing is left in it"""
     o, chance = Counts(), random.Random(5)

@@ -403,6 +403,7 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 			r = dp_parts_step(&a, DP_PART_READY, err);
 		dp_arm_finish_children(&a);
 		s->armed = !r;
+		dp_compile_forget(s);
 	}
 	if (r)
 		dp_parts_end(s);

@@ -607,9 +607,7 @@ static void adopt_plan(struct change *c, bool out)
 	s->spots = c->spots;
 	s->nspots = s->cap_spots = c->nspots;
 	c->spots = NULL;
-	for (u32 i = 0; i < s->nspots; i++)
-		if (s->plan.points[s->spots[i].point].n > 1)
-			s->spots[i].direct = 0; /* it was not compiled */
+	dp_compile_forget(s);
 	for (u32 i = 0; i < s->plan.npatches; i++)
 		s->plan.patches[i].kept = false;
 	s->changes.blocks = c->blocks;

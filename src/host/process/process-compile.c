@@ -301,6 +301,13 @@ static bool write_direct(const struct writing *w, const struct dp_spot *sp)
 	       !dp_jit_compile(&e, NULL, 0, &(struct dp_jit){.event = sp->owner, .stub_to = sp->shared});
 }
 
+void dp_compile_forget(struct dp_session *s)
+{
+	for (u32 i = 0; i < s->nspots; i++)
+		if (s->spots[i].outcome != DP_OUTCOME_REFUSED && s->plan.points[s->spots[i].point].n > 1)
+			s->spots[i].direct = s->spots[i].shared = 0;
+}
+
 int dp_compile_write(struct arming *a, const struct dp_spot *spots, u32 n, const struct dp_plan *plan,
 		     struct dp_range to, struct dp_error *err)
 {
