@@ -200,6 +200,29 @@ def one_of_two_goes():
 
 
 @alone
+def changes_behind_a_hit():
+    """a thread is behind the hit of an instruction that has faulted, in its handler, while programs come to that place
+    and go: it goes on with the instruction, and a program that stays has a record of each call"""
+    faults = target("faults")
+    base, o = os.path.basename(faults), Live(faults)
+    dprobes("insert", program("f1", [("load_word", "push u, rdi; log 1; exit"), ("add_numbers", "abort")], faults,
+                              header="logmax = 100"), "-p", o.pid, check=0)
+    beside = program("f2", [("load_word+3", "abort")], base)
+    for i in range(2):
+        for what in (["insert", beside, "-p", o.pid], ["remove", "--name", base]):
+            assert o("wait") == "waits"
+            dprobes(*what, check=0)
+            assert o("on") == "0 0"
+    have = sums(dprobes("query", "--name", faults, check=0).stdout)
+    assert have == [4, 4, 0, 0, 0, 0], have
+    assert o("wait") == "waits"
+    dprobes("insert", program("f3", [("add_numbers", "abort")], faults), "--replace", check=0)
+    assert o("on") == "0 0"
+    dprobes("-r", "-a", check=0)
+    assert not our_mappings(o.pid) and o.end() == 0
+
+
+@alone
 def killed_in_changes():
     """drivers killed at random instants of changes: the process goes on, and in the end nothing is left in it"""
     o, chance = Counts(), random.Random(5)

@@ -481,13 +481,16 @@ static const struct dp_planned *patch_over(const struct dp_plan *plan, u64 addr,
 	return NULL;
 }
 
-/* Whether pc is a copy whose hit stands in front of it. */
-static bool is_behind_hit(const struct dp_planned *p, u64 pc)
+/* A second hit, in a detour that goes, has its like in one that comes; 0: pc is none, or there is none. */
+static u64 second_hit(const struct change *c, const struct dp_planned *p, u64 pc)
 {
-	for (u8 i = 0; i < p->win.ninsns; i++)
-		if (p->detour.copy[i] != p->detour.arrive[i] && pc == p->detour_addr + p->detour.copy[i])
-			return true;
-	return false;
+	const struct dp_planned *q;
+	u8 i = 0, k;
+
+	while (i < p->win.ninsns && (!p->detour.after[i] || pc != p->detour_addr + p->detour.after[i]))
+		i++;
+	q = i < p->win.ninsns ? patch_over(&c->next, p->start + p->win.off[i], &k) : NULL;
+	return q && q->detour.after[k] ? q->detour_addr + q->detour.after[k] : 0;
 }
 
 /*
@@ -496,11 +499,14 @@ static bool is_behind_hit(const struct dp_planned *p, u64 pc)
  */
 static u64 move_of(const struct change *c, const struct dp_planned *p, const struct dp_redirect *home)
 {
-	u64 to = dp_redirect_find(c->next.redirects, c->next.nredirects, home->to);
+	u64 addr = home->to & ~DP_HOME_BEHIND, second = second_hit(c, p, home->pc);
+	u64 to = dp_redirect_find(c->next.redirects, c->next.nredirects, addr);
 	u8 k;
-	const struct dp_planned *q = is_behind_hit(p, home->pc) ? patch_over(&c->next, home->to, &k) : NULL;
+	const struct dp_planned *q = addr != home->to ? patch_over(&c->next, addr, &k) : NULL;
 
-	return q ? q->detour_addr + q->detour.copy[k] : to ? to : home->to;
+	if (second)
+		return second;
+	return q ? q->detour_addr + q->detour.copy[k] : to ? to : addr;
 }
 
 /* Program counters on bytes that are displaced now, and those in detours that go. */

@@ -4,6 +4,7 @@
  *	load		load_word() of good memory: the value
  *	bad		of none; the handler leaves by siglongjmp: "fault"
  *	mend		of a page that the handler makes readable: the value; the handler calls load_word() for good memory
+ *	wait		the same, but the handler calls nothing: it says "waits", and goes on with the next line
  *	div A B		the quotient, or "fault"
  *	add A B		the sum; nothing can fault
  */
@@ -28,12 +29,20 @@ __asm__(".text\n"
 static sigjmp_buf back;
 static long good = 7, *page;
 static volatile long seen;
+static volatile int waits;
 
 static void handler(int sig, siginfo_t *info, void *uc)
 {
 	(void)uc;
 	if (sig == SIGSEGV && info->si_addr == page) {
-		seen = load_word(&good);
+		char line[64];
+
+		if (!waits) {
+			seen = load_word(&good);
+		} else {
+			printf("waits\n");
+			waits = !fgets(line, sizeof(line), stdin);
+		}
 		mprotect(page, 4096, PROT_READ);
 		return;
 	}
@@ -67,7 +76,7 @@ int main(void)
 			printf("%ld\n", load_word(&good));
 		else if (line[0] == 'b')
 			printf("%ld\n", load_word(NULL));
-		else if (line[0] == 'm')
+		else if ((waits = line[0] == 'w') || line[0] == 'm')
 			mended();
 		else if (sscanf(line, "div %ld %ld", &a, &b) == 2)
 			printf("%ld\n", divide(a, b));
