@@ -58,6 +58,8 @@ struct dp_planned {
 	bool held;                      /* it stands where others do, too: its window stays what it is */
 	bool kept;                      /* it stands already, see dp_plan_next() */
 	bool out;                       /* the caller has taken it out for a while: the original bytes are there */
+	/* No probe is at that point any more, but its number stays taken: detours of others may call with it. */
+	bool idle[DP_WINDOW_INSNS];
 };
 
 /* As dp_window_reach(); a breakpoint takes nothing behind its instruction. */
@@ -117,8 +119,9 @@ void dp_spots_sort(struct dp_spot *spots, u32 n);
 int dp_plan_build(struct dp_plan *plan, struct dp_spot *spots, u32 n, const u64 entries[DP_NENTRIES], bool allow_trap);
 /*
  * The same for a plan that is to take the place of `before`, which is armed: a point that both have keeps its number,
- * and a patch that would be the same again is kept with its detour. The space is the caller's to move from one to the
- * other.
+ * and a patch that would be the same again is kept with its detour. Where others have patches, too, one of `before`
+ * never goes: it stays, with points that have no probe, or comes in front of theirs. The space is the caller's to move
+ * from one to the other.
  */
 int dp_plan_next(struct dp_plan *plan, const struct dp_plan *before, struct dp_spot *spots, u32 n,
 		 const u64 entries[DP_NENTRIES], bool allow_trap);

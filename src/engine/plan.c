@@ -497,16 +497,103 @@ static bool is_same(const struct dp_planned *a, const struct dp_planned *b)
 	return true;
 }
 
-static bool keep(struct dp_planned *p, const struct dp_plan *before)
+/*
+ * Whether the detour that stands has the hit that is wanted before its i-th instruction, and so have those that others
+ * have made in front of it: somebody may have come while the point had no probe, and does not call it. A point without
+ * a probe does nothing, unless code that was compiled for its probe alone is called.
+ */
+static bool has_hit(const struct dp_planned *is, const struct dp_detour *want, u8 i, bool is_front)
+{
+	const struct dp_detour *d = &is->detour;
+
+	if (want->point[i] == DP_NO_POINT)
+		return !d->direct[i];
+	return d->point[i] == want->point[i] && d->confirm[i] == want->confirm[i] && d->entry[i] == want->entry[i] &&
+	       d->direct[i] == want->direct[i] && (is_front || !is->idle[i]);
+}
+
+/* Whether the patch that stands beside those of others can stay. */
+static bool can_stay(const struct dp_planned *p, const struct dp_planned *is, bool is_front)
+{
+	if (p->text != is->text || p->bias != is->bias || p->win.ninsns != is->win.ninsns || p->win.len != is->win.len)
+		return false;
+	for (u8 i = 0; i < p->win.ninsns; i++)
+		if (!has_hit(is, &p->detour, i, is_front))
+			return false;
+	return true;
+}
+
+/* The points that have no probe any more go on to its successor. */
+static void take_idle(struct dp_planned *p, const struct dp_planned *is)
+{
+	for (u8 i = 0; i < p->win.ninsns && i < is->win.ninsns; i++) {
+		if (p->detour.point[i] != DP_NO_POINT || is->detour.point[i] == DP_NO_POINT)
+			continue;
+		p->idle[i] = true;
+		p->detour.point[i] = is->detour.point[i];
+		p->detour.entry[i] = is->detour.entry[i];
+		p->detour.confirm[i] = is->detour.confirm[i];
+	}
+}
+
+/* As keep(), where others have patches. If it cannot stay, it is to come in front of all, where that can be. */
+static bool keep_beside(const struct dp_plan *plan, struct dp_planned *p, const struct dp_planned *is)
+{
+	const struct dp_shared *s = shared_at(plan, p->start);
+	bool stays;
+
+	if (s && (s->front.addr != p->start || s->front.span != p->win.len))
+		s = NULL;
+	stays = can_stay(p, is, s && !memcmp(s->front.jump, is->patch.jump, sizeof(s->front.jump)));
+	for (u8 i = 0; i < p->win.ninsns && stays; i++)
+		p->idle[i] = p->detour.point[i] == DP_NO_POINT && is->detour.point[i] != DP_NO_POINT;
+	if (!stays)
+		take_idle(p, is);
+	p->shared = stays ? NULL : s;
+	return stays;
+}
+
+static bool keep(const struct dp_plan *plan, struct dp_planned *p, const struct dp_plan *before)
 {
 	u32 n = before ? (u32)DP_COUNT_UP_TO(before->patches, before->npatches, start, p->start) : 0;
+	const struct dp_planned *is = n ? &before->patches[n - 1] : NULL;
+	bool idle[DP_WINDOW_INSNS];
 
-	if (!n || !is_same(p, &before->patches[n - 1]))
+	if (!is || is->start != p->start)
 		return false;
-	*p = before->patches[n - 1];
+	if (p->held || p->shared ? !keep_beside(plan, p, is) : !is_same(p, is))
+		return false;
+	memcpy(idle, p->idle, sizeof(idle));
+	*p = *is;
+	memcpy(p->idle, idle, sizeof(idle));
 	p->shared = NULL;
 	p->kept = true;
 	return true;
+}
+
+/* Patches that no spot wants any more, beside those of others. */
+static int add_idle(struct dp_plan *plan, const struct dp_plan *before)
+{
+	for (u32 i = 0; before && plan->ntaken && i < before->npatches; i++) {
+		const struct dp_planned *is = &before->patches[i];
+		const struct dp_spot spot = {
+		    .text = is->text, .bias = is->bias, .reach_lo = is->reach_lo, .reach_hi = is->reach_hi};
+		size_t k = DP_COUNT_UP_TO(plan->patches, plan->npatches, start, is->start);
+		struct dp_planned *p, made;
+
+		if ((k && plan->patches[k - 1].start == is->start) ||
+		    !taken_in(plan, is->start, is->start + dp_planned_reach(is)))
+			continue;
+		p = new_patch(plan, &spot, &is->win, is->flags);
+		if (!p)
+			return -ENOMEM;
+		p->held = true;
+		made = *p;
+		p = plan->patches + k;
+		memmove(p + 1, p, (plan->npatches - 1 - k) * sizeof(*p));
+		*p = made;
+	}
+	return 0;
 }
 
 /* The points that are there stay what they are until nobody can be in their detours; those that stay are made anew. */
@@ -536,13 +623,15 @@ int dp_plan_next(struct dp_plan *plan, const struct dp_plan *before, struct dp_s
 	dp_spots_sort(spots, n);
 	for (u32 i = 0; i < n && !r; i++)
 		r = add_spot(plan, before, &spots[i], allow_trap);
+	if (!r)
+		r = add_idle(plan, before);
 	if (r)
 		return r;
 	for (u32 i = 0; i < plan->npatches;) {
 		const struct dp_taken *taken = NULL;
 
 		r = 0;
-		if (!keep(&plan->patches[i], before)) {
+		if (!keep(plan, &plan->patches[i], before)) {
 			taken = taken_by(plan, &plan->patches[i]);
 			r = taken ? -EBUSY : place_detour(plan, &plan->patches[i], entries);
 		}

@@ -289,23 +289,25 @@ def hits_of(t, name):
     return number(t.wait(lambda s: rows_of(s).get(name), name)[1])
 
 
-def goes_off_and_on(p, name, *args):
+def goes_off_and_on(p, name, *args, beside=None):
     t = on_screen(p, *args)
     t.wait(lambda s: name in rows_of(s) and number(rows_of(s)[name][0]) > 0, "hits of %s" % name)
     t.type("/%s\n" % name.lstrip("<-"))
     t.wait(lambda s: set(rows_of(s)) == {name}, name)
+    others = beside() if beside else 0
     t.type("d")
     t.wait(lambda s: "(disabled)" in s and number(rows_of(s)[name][0]) == 0, "no hits any more")
     hits = hits_of(t, name)
     t.read(0.5)
     assert hits_of(t, name) == hits, t.screen.text()
-    assert name.lstrip("<-") not in dprobes("list", "-p", p.pid, check=0).stdout
+    listed = dprobes("list", "-p", p.pid, check=0).stdout
+    assert len(re.findall(r"\b%s\b" % name.lstrip("<-"), listed)) == others, listed
     t.type("d")
     t.wait(lambda s: "(disabled)" not in s and number(rows_of(s)[name][0]) > 0 and
            number(rows_of(s)[name][1]) > hits, "hits again")
     t.type("q")
     assert t.ended() == 0
-    assert dprobes("verify", "-p", p.pid).returncode == 0
+    assert beside or dprobes("verify", "-p", p.pid).returncode == 0
 
 
 @test
@@ -316,6 +318,25 @@ def disabled():
     goes_off_and_on(p, "outer", "exe:outer")
     goes_off_and_on(p, "<-outer", "r outer", "p middle")
     goes_off_and_on(p, "outer", "p outer")
+    stop(p)
+
+
+@test
+def disabled_beside_others():
+    """d at an instruction that a trace probes too, which was there first or has come since"""
+    p = busy()
+
+    def other():
+        t = trace_start("-p", p.pid, "-o", "/dev/null", "p outer count()")
+        wait_for(lambda: " dprobes %d" % t.pid in dprobes("list", "-p", p.pid, check=0).stdout, what="the trace")
+        traces.append(t)
+        return 1
+
+    traces = []
+    goes_off_and_on(p, "outer", "p outer", beside=other)
+    goes_off_and_on(p, "outer", "p outer", beside=lambda: 1)
+    assert stop(traces[0], signal.SIGINT) == 0, text_of(traces[0].err_path)
+    assert not our_mappings(p.pid) and not code_differs(p.pid)
     stop(p)
 
 

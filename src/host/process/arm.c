@@ -137,7 +137,7 @@ static int make_plan(struct arming *a, struct dp_error *err)
 	dp_arm_entries(a);
 	/* Who comes back to an instruction for a debugger would come to the hits of others, too. */
 	if ((dp_maps_may_have_owners(&a->now) &&
-	     dp_others_avoid(&s->plan, s->pid, s->region, s->stops ? NULL : &a->mem, err)) ||
+	     dp_others_avoid(&s->plan, s->pid, s->region, NULL, s->stops ? NULL : &a->mem, err)) ||
 	    (s->opt.skip_refused && dp_foreign_avoid(&s->plan, s->spots, s->nspots, &a->mem, err)))
 		return -dp_error_info(E_ARM_NOMEM)->number;
 	if (dp_plan_build(&s->plan, s->spots, s->nspots, a->entries, s->opt.allow_trap))

@@ -84,13 +84,13 @@ static bool is_used(void *arg, const struct dp_image *im)
 	for (u32 i = 0; i < s->nidle; i++)
 		if (s->idle[i].addr >= im->lo && s->idle[i].addr < im->hi)
 			return true;
+	for (u32 i = 0; i < s->plan.npatches; i++)
+		if (s->plan.patches[i].start >= im->lo && s->plan.patches[i].start < im->hi)
+			return true;
 	return false;
 }
 
-/*
- * Whether probes that come or go have instructions of other owners: then all of the session is made anew, in front of
- * them. Those that stay may have such instructions.
- */
+/* Whether probes that come or go have instructions of other owners. */
 static bool meets_others(const struct dp_session *s)
 {
 	struct dp_range *v;
@@ -114,7 +114,18 @@ static bool is_kept(const struct dp_plan *next, const struct dp_planned *p)
 	return n && next->patches[n - 1].start == p->start && next->patches[n - 1].kept;
 }
 
-/* Every patch that stands beside those of others stays as it is: nothing that comes has got into its window. */
+/* Another patch of the session takes its place, in front of those of others. */
+static bool is_renewed(const struct dp_plan *next, const struct dp_planned *p)
+{
+	size_t n = DP_COUNT_UP_TO(next->patches, next->npatches, start, p->start);
+
+	return n && next->patches[n - 1].start == p->start && next->patches[n - 1].shared;
+}
+
+/*
+ * Every patch that stands beside those of others stays as it is, or comes in front of them: nothing has got into its
+ * window. Others must find the calls of their hits when they go.
+ */
 static bool keeps_shared(const struct change *c)
 {
 	const struct dp_session *s = c->a.s;
@@ -125,8 +136,11 @@ static bool keeps_shared(const struct change *c)
 	for (u32 i = 0; n && i < c->here.npatches && all; i++) {
 		const struct dp_planned *p = &c->here.patches[i];
 
-		all = is_kept(&c->next, p) || !dp_places_meet(v, n, p->start, p->start + dp_planned_reach(p));
+		all = is_kept(&c->next, p) || is_renewed(&c->next, p) ||
+		      !dp_places_meet(v, n, p->start, p->start + dp_planned_reach(p));
 	}
+	for (u32 i = 0; i < c->next.npatches && all; i++)
+		all = !c->next.patches[i].shared || s->recorded;
 	free(v);
 	return all;
 }
@@ -194,7 +208,7 @@ static bool compare(struct change *c)
 {
 	struct dp_plan *next = &c->next;
 
-	c->old.v = calloc(c->here.npatches + 1ull, sizeof(*c->old.v));
+	c->old.v = calloc((u64)c->here.npatches + next->npatches + 1, sizeof(*c->old.v));
 	c->now.v = calloc(next->npatches + 1ull, sizeof(*c->now.v));
 	c->fresh = *next;
 	c->fresh.npatches = 0;
@@ -203,17 +217,25 @@ static bool compare(struct change *c)
 		return false;
 	for (u32 i = 0; i < c->here.npatches; i++)
 		if (!is_kept(next, &c->here.patches[i])) {
-			c->old.v[c->old.n++] = c->here.patches[i].patch;
+			if (!is_renewed(next, &c->here.patches[i]))
+				c->old.v[c->old.n++] = c->here.patches[i].patch;
 			c->left[c->nleft++] = c->here.patches[i];
 		}
-	for (u32 i = 0; i < next->npatches; i++)
-		if (!next->patches[i].kept) {
-			c->now.v[c->now.n++] = next->patches[i].patch;
-			c->fresh.patches[c->fresh.npatches++] = next->patches[i];
+	for (u32 i = 0; i < next->npatches; i++) {
+		const struct dp_planned *p = &next->patches[i];
+
+		if (p->kept)
+			continue;
+		c->now.v[c->now.n++] = p->patch;
+		c->fresh.patches[c->fresh.npatches++] = *p;
+		if (p->shared) { /* whoever's stands in front */
+			c->old.v[c->old.n] = p->shared->front;
+			c->old.v[c->old.n++].file = p->patch.file;
 		}
+	}
 	c->a.plan = &c->fresh;
 	c->a.old = c->old;
-	return true;
+	return DP_SORT_BY(c->old.v, c->old.n, addr);
 }
 
 /* Where bytes change there must be the file's code, or our patches. */
@@ -348,7 +370,7 @@ static int make_plan(struct change *c, struct dp_error *err)
 	memset(&s->plan.space, 0, sizeof(s->plan.space));
 	dp_arm_entries(&c->a);
 	place_compiled(c);
-	if (dp_others_avoid(&c->next, s->pid, s->region, NULL, err))
+	if (dp_others_avoid(&c->next, s->pid, s->region, &c->here, s->stops ? NULL : &c->a.mem, err))
 		return -dp_error_info(E_ARM_NOMEM)->number;
 	if (dp_arm_mark_busy(&c->next.space, &c->a.now, &s->proc) ||
 	    dp_plan_next(&c->next, &c->here, c->spots, c->nspots, c->a.entries, s->opt.allow_trap))
@@ -361,6 +383,8 @@ static int make_plan(struct change *c, struct dp_error *err)
 	if (r)
 		return r;
 	dp_arm_name_files(&c->next, &s->proc, c->spots, c->nspots);
+	for (u32 i = 0; i < c->next.npatches; i++)
+		c->next.patches[i].patch.single = s->stops;
 	if (!compare(c) || !join_tables(c) || !(c->a.areas = dp_merge_areas(&c->next.space, c->nareas, &c->a.nareas)))
 		return dp_fail(err, E_ARM_NOMEM, "plan");
 	r = check_bytes(c, err);
@@ -402,6 +426,7 @@ static int put_first(struct change *c, struct dp_error *err)
 
 	if (r)
 		return r;
+	a->ctl->state = DP_STATE_ARMING; /* nobody goes on with it who does not know both plans */
 	if (!a->ctl->clock_mult)
 		dp_arm_set_clock(a);
 	c->before = s->block;
@@ -541,18 +566,22 @@ static void finish_children(void *arg)
 static bool all_out(struct change *c)
 {
 	struct dp_session *s = c->a.s;
-	struct dp_range *avoid = calloc(c->nleft + 2ull, sizeof(*avoid));
+	struct dp_range *avoid = calloc(c->nleft + 2ull + 2 * DP_OWNERS_MAX, sizeof(*avoid));
 	struct dp_moves mv = {.slots = c->a.remote.slots, .nslots = c->a.remote.nslots};
 	pid_t inside = 0;
-	bool all = false;
+	bool all = false, calls_others = false;
 
 	mv.map = find_moves(c, &mv.nmap);
-	for (u32 i = 0; avoid && i < c->nleft; i++)
+	for (u32 i = 0; avoid && i < c->nleft; i++) {
 		avoid[mv.navoid++] = (struct dp_range){c->left[i].detour_addr,
 						       c->left[i].detour_addr + c->left[i].code_len};
+		calls_others |= c->left[i].patch.nwords != 0;
+	}
 	if (avoid && mv.map) {
 		avoid[mv.navoid++] = (struct dp_range){s->region, s->region + DP_ALIGN_UP(dp_blob_size, PAGE)};
 		avoid[mv.navoid++] = (struct dp_range){s->block.ctl.jit_lo, s->block.ctl.jit_hi};
+		if (calls_others)
+			mv.navoid += dp_others_code(s->pid, s->region, avoid + mv.navoid);
 		mv.avoid = avoid;
 		all = dp_move_all(&c->a.tracer, &c->a.mem, &c->a.now, &mv, GRACE_NS, finish_children, &c->a, &inside);
 		s->stats.moved += mv.moved;
@@ -701,7 +730,8 @@ static bool has_room(const struct dp_session *s)
 
 bool dp_session_fits(struct dp_session *s)
 {
-	return has_room(s) && !meets_others(s);
+	/* Who comes back to an instruction for a debugger would come to the hits of others, too. */
+	return has_room(s) && !(s->stops && meets_others(s));
 }
 
 static int change(struct dp_session *s, struct dp_error *err)

@@ -111,7 +111,7 @@ static int plan_more(struct arming *a, struct dp_plan *more, struct dp_spot *spo
 		memcpy(more->points, plan->points, plan->npoints * sizeof(*more->points));
 	more->npoints = plan->npoints;
 	more->cap_points = plan->npoints + n;
-	if (dp_others_avoid(more, a->s->pid, a->s->region, NULL, NULL) ||
+	if (dp_others_avoid(more, a->s->pid, a->s->region, NULL, NULL, NULL) ||
 	    dp_arm_mark_busy(&more->space, &a->now, &a->s->proc) || dp_plan_build(more, spots, n, a->entries, false))
 		return -ENOMEM;
 	dp_arm_name_files(more, &a->s->proc, spots, n);

@@ -6,6 +6,8 @@
  *	- who comes writes a detour with the hits of all, and its patch takes the place of the one in front;
  *	- who goes and is in front leaves its place to the patch of the next rank, whose detour has the hits of those
  *	  that are left;
+ *	- who changes what it has there comes in front once more, with a patch and a detour anew; points keep their
+ *	  numbers, so detours of others go on to have its hits;
  *	- who goes has its entries taken out of the words of others: they lead to a return from then on.
  * Who was killed on the way leaves bytes in some step between two patches whose detours are both mapped.
  */
@@ -123,10 +125,15 @@ static bool add_hits(struct dp_plan *plan, const struct standing *s, const struc
 	return true;
 }
 
-/* The bytes at the place are, to the last, the patch of the largest rank, and all have its window. */
-static bool can_share(const struct standing *v, u32 n, struct dp_mem_look *look)
+/* What stands in front of all: the patch of the largest rank, which may be the session's own. */
+static const struct dp_patch *largest(const struct standing *v, u32 n, const struct dp_patch *own)
 {
-	const struct dp_patch *front = v[n - 1].p;
+	return !n || (own && own->rank > v[n - 1].p->rank) ? own : v[n - 1].p;
+}
+
+/* The bytes at the place are, to the last, those of the patch in front, and all have its window. */
+static bool can_share(const struct standing *v, u32 n, const struct dp_patch *front, struct dp_mem_look *look)
+{
 	const u8 *now = dp_mem_look(look, front->addr, sizeof(front->jump), NULL);
 
 	for (u32 i = 0; i < n; i++)
@@ -138,19 +145,21 @@ static bool can_share(const struct standing *v, u32 n, struct dp_mem_look *look)
 
 /*
  * How many are left without those on top whose dprobes was killed and whose patch stands in the code no more: they were
- * taken out, and some of what they had mapped had to stay.
+ * taken out, and some of what they had mapped had to stay. The session's own patch may stand in front of the others.
  */
-static u32 without_gone(const struct dp_knowns *known, const struct standing *v, u32 n, struct dp_mem_look *look)
+static u32 without_gone(const struct dp_knowns *known, const struct standing *v, u32 n, const struct dp_patch *own,
+			struct dp_mem_look *look)
 {
 	const u8 *now = dp_mem_look(look, v->addr, sizeof(v->p->jump), NULL);
 
-	while (now && n > 1 && !dp_known_owner_lives(&known->v[v[n - 1].owner]) &&
-	       memcmp(now, v[n - 1].p->jump, sizeof(v->p->jump)))
+	while (now && n > !own && (!own || v[n - 1].p->rank > own->rank) &&
+	       !dp_known_owner_lives(&known->v[v[n - 1].owner]) && memcmp(now, v[n - 1].p->jump, sizeof(v->p->jump)))
 		n--;
 	return n;
 }
 
-static bool add_shared(struct dp_plan *plan, const struct standing *v, u32 n, u32 rank, const struct lookup *points)
+static bool add_shared(struct dp_plan *plan, const struct standing *v, u32 n, const struct dp_patch *front, u32 rank,
+		       const struct lookup *points)
 {
 	struct dp_shared *s;
 	u32 first = plan->nothers;
@@ -163,7 +172,7 @@ static bool add_shared(struct dp_plan *plan, const struct standing *v, u32 n, u3
 		return false;
 	}
 	s = &plan->shared[plan->nshared++];
-	*s = (struct dp_shared){*v[n - 1].p, rank, first, plan->nothers - first};
+	*s = (struct dp_shared){*front, rank, first, plan->nothers - first};
 	return true;
 }
 
@@ -175,8 +184,26 @@ static int add_taken(struct dp_plan *plan, const struct dp_patch *p)
 	return 0;
 }
 
+static const struct dp_patch *own_patch(const struct dp_plan *here, u64 addr)
+{
+	size_t n = here ? DP_COUNT_UP_TO(here->patches, here->npatches, start, addr) : 0;
+
+	return n && here->patches[n - 1].start == addr ? &here->patches[n - 1].patch : NULL;
+}
+
+/* A place where others stand becomes one that the plan may come to, if it can. */
+static void offer(struct dp_plan *plan, const struct dp_knowns *known, const struct standing *v, u32 n,
+		  const struct dp_patch *own, const struct lookup *points, struct dp_mem_look *look)
+{
+	u32 there = without_gone(known, v, n, own, look);
+	const struct dp_patch *front = largest(v, there, own);
+
+	if (can_share(v, there, front, look))
+		add_shared(plan, v, there, front, largest(v, n, own)->rank + 1, points);
+}
+
 static int avoid(struct dp_plan *plan, const struct dp_knowns *known, const struct standing *v, u32 n,
-		 const struct dp_mem *mem)
+		 const struct dp_plan *here, const struct dp_mem *mem)
 {
 	struct lookup *points = calloc(known->n + 1ull, sizeof(*points));
 	struct dp_mem_look look = {.mem = mem};
@@ -184,13 +211,12 @@ static int avoid(struct dp_plan *plan, const struct dp_knowns *known, const stru
 
 	for (u32 i = 0; mem && i < known->n && !r; i++)
 		r = index_points(&points[i], &known->v[i].block) ? 0 : -ENOMEM;
-	for (u32 i = 0, k, there; i < n && !r; i += k) {
+	for (u32 i = 0, k; i < n && !r; i += k) {
 		k = group_of(v + i, n - i);
 		for (u32 j = i; j < i + k && !r; j++)
 			r = add_taken(plan, v[j].p);
-		there = mem ? without_gone(known, v + i, k, &look) : 0;
-		if (!r && there && can_share(v + i, there, &look))
-			add_shared(plan, v + i, there, v[i + k - 1].p->rank + 1, points);
+		if (!r && mem)
+			offer(plan, known, v + i, k, own_patch(here, v[i].addr), points, &look);
 	}
 	for (u32 i = 0; points && i < known->n; i++)
 		free(points[i].v);
@@ -215,7 +241,8 @@ static int avoid_areas(struct dp_plan *plan, const struct dp_knowns *known, u64 
 	return r;
 }
 
-int dp_others_avoid(struct dp_plan *plan, pid_t pid, u64 own, const struct dp_mem *mem, struct dp_error *err)
+int dp_others_avoid(struct dp_plan *plan, pid_t pid, u64 own, const struct dp_plan *here, const struct dp_mem *mem,
+		    struct dp_error *err)
 {
 	struct dp_knowns known = dp_records_of(pid);
 	struct standing *v;
@@ -223,7 +250,7 @@ int dp_others_avoid(struct dp_plan *plan, pid_t pid, u64 own, const struct dp_me
 	int r;
 
 	v = patches_of_others(&known, own, &n);
-	r = v ? avoid(plan, &known, v, n, mem) : -ENOMEM;
+	r = v ? avoid(plan, &known, v, n, here, mem) : -ENOMEM;
 	if (!r)
 		r = avoid_areas(plan, &known, own);
 	free(v);
@@ -270,6 +297,30 @@ bool dp_places_meet(const struct dp_range *v, u32 n, u64 lo, u64 hi)
 	return k && v[k - 1].hi > lo;
 }
 
+static u32 code_of_others(const struct dp_knowns *known, u64 own, struct dp_range *v)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < known->n && n + 2 <= 2 * DP_OWNERS_MAX; i++) {
+		const struct dp_block *b = &known->v[i].block;
+
+		if (b->ctl.region_lo == own)
+			continue;
+		v[n++] = (struct dp_range){b->ctl.region_lo, b->ctl.region_lo + b->head.end};
+		v[n++] = (struct dp_range){b->ctl.jit_lo, b->ctl.jit_hi};
+	}
+	return n;
+}
+
+u32 dp_others_code(pid_t pid, u64 own, struct dp_range *v)
+{
+	struct dp_knowns known = dp_records_of(pid);
+	u32 n = code_of_others(&known, own, v);
+
+	dp_knowns_free(&known);
+	return n;
+}
+
 /* ---- a session that goes ---- */
 
 /* Its detour is there: code that nobody can write, without a file. */
@@ -303,12 +354,19 @@ static bool is_step_of(const struct dp_patch *p, u32 i, u8 byte)
 	return byte == p->orig[i] || byte == p->jump[i] || (!i && byte == DP_TRAP_BYTE);
 }
 
-/* In a step between two patches, of which the session's own may be one. */
-static bool in_between(const struct dp_patch *own, const struct standing *v, u32 n, const u8 *now)
-{
-	for (u32 i = 0; i < own->len; i++) {
-		bool found = is_step_of(own, i, now[i]);
+struct owns { /* patches of the session at one place, of the same window */
+	const struct dp_patch *v;
+	u32 n;
+};
 
+/* In a step between two patches, of which the session's own may be some. */
+static bool in_between(const struct owns *own, const struct standing *v, u32 n, const u8 *now)
+{
+	for (u32 i = 0; i < own->v->len; i++) {
+		bool found = false;
+
+		for (u32 k = 0; k < own->n && !found; k++)
+			found = is_step_of(&own->v[k], i, now[i]);
 		for (u32 k = 0; k < n && !found; k++)
 			found = is_step_of(v[k].p, i, now[i]);
 		if (!found)
@@ -329,36 +387,38 @@ static bool is_unfinished(const struct dp_same *ss, const struct standing *v, u3
  * What is to stand where others do, and whether bytes change for it. A breakpoint over a jump is a step of somebody who
  * was killed, or a debugger's. NULL: nobody else stands there, or nothing of anybody.
  */
-static const struct standing *front_of(const struct dp_same *ss, const struct dp_maps *maps, const struct dp_patch *p,
+static const struct standing *front_of(const struct dp_same *ss, const struct dp_maps *maps, const struct owns *own,
 				       const struct standing *v, u32 n, const u8 *now, bool crashed, bool *replace)
 {
 	const struct standing *front = whose(v, n, now, false);
 
 	*replace = false;
-	if (!memcmp(now, p->orig, p->len) || front)
+	if (!memcmp(now, own->v->orig, own->v->len) || front)
 		return front;
 	*replace = true;
-	if (!memcmp(now, p->jump, p->len))
-		return next_below(maps, v, n, p->rank);
-	if (is_unfinished(ss, v, n, crashed) && in_between(p, v, n, now))
+	for (u32 i = 0; i < own->n; i++)
+		if (!memcmp(now, own->v[i].jump, own->v->len))
+			return next_below(maps, v, n, own->v[i].rank);
+	if (is_unfinished(ss, v, n, crashed) && in_between(own, v, n, now))
 		return next_below(maps, v, n, ~0u);
 	*replace = false;
 	return whose(v, n, now, true);
 }
 
-static void look_at(struct dp_same *ss, struct dp_mem_look *look, const struct dp_maps *maps, const struct dp_patch *p,
+static void look_at(struct dp_same *ss, struct dp_mem_look *look, const struct dp_maps *maps, const struct owns *own,
 		    const struct standing *v, u32 n, bool crashed)
 {
+	const struct dp_patch *p = own->v;
 	const u8 *now = dp_mem_look(look, p->addr, p->len, NULL);
 	const struct standing *front = NULL;
 	bool replace = false;
 
 	if (now && p->len == sizeof(p->jump) && v->p->len == p->len &&
 	    (!p->file || dp_code_file(maps, p->addr) == (p->file & ~DP_FILE_STAYS)))
-		front = front_of(ss, maps, p, v, n, now, crashed, &replace);
+		front = front_of(ss, maps, own, v, n, now, crashed, &replace);
 	if (!front)
 		return;
-	ss->v[ss->n] = (struct dp_same_site){p->addr, end_of(p), *p, *front->p, front->b};
+	ss->v[ss->n] = (struct dp_same_site){p->addr, end_of(p), *front->p, front->b};
 	ss->v[ss->n].front.file = p->file;
 	if (replace) {
 		ss->old.v[ss->old.n++] = *p;
@@ -406,12 +466,14 @@ int dp_same_find(struct dp_same *ss, const struct dp_mem *mem, const struct dp_m
 		free(v);
 		return dp_fail(err, E_ARM_NOMEM, "patches");
 	}
-	for (u32 i = 0; i < n; i++) {
-		ss->has_words |= patches[i].nwords != 0;
+	for (u32 i = 0, m; i < n; i += m) {
+		for (m = 0; i + m < n && patches[i + m].addr == patches[i].addr; m++)
+			ss->has_words |= patches[i + m].nwords != 0;
 		while (k < all && v[k].addr < patches[i].addr)
 			k++;
 		if (k < all && v[k].addr == patches[i].addr)
-			look_at(ss, &look, maps, &patches[i], v + k, group_of(v + k, all - k), crashed);
+			look_at(ss, &look, maps, &(struct owns){patches + i, m}, v + k, group_of(v + k, all - k),
+				crashed);
 	}
 	free(v);
 	return 0;
@@ -438,6 +500,18 @@ bool dp_same_has(const struct dp_same *ss, u64 addr)
 	const struct dp_same_site *s = site_at(ss, addr);
 
 	return s && s->addr == addr;
+}
+
+bool dp_same_known(const struct dp_same *ss, u64 own, u64 addr)
+{
+	for (u32 i = 0; i < ss->known.n; i++) {
+		const struct dp_block *b = &ss->known.v[i].block;
+		size_t k = DP_COUNT_UP_TO(b->patches, b->ctl.npatches, addr, addr);
+
+		if (b->ctl.region_lo != own && k && b->patches[k - 1].addr == addr)
+			return true;
+	}
+	return false;
 }
 
 /*
@@ -567,15 +641,5 @@ bool dp_same_silence(const struct dp_same *ss, const struct dp_control *own, str
 
 u32 dp_same_code(const struct dp_same *ss, u64 own, struct dp_range *v)
 {
-	u32 n = 0;
-
-	for (u32 i = 0; ss->has_words && i < ss->known.n; i++) {
-		const struct dp_block *b = &ss->known.v[i].block;
-
-		if (b->ctl.region_lo == own)
-			continue;
-		v[n++] = (struct dp_range){b->ctl.region_lo, b->ctl.region_lo + b->head.end};
-		v[n++] = (struct dp_range){b->ctl.jit_lo, b->ctl.jit_hi};
-	}
-	return n;
+	return ss->has_words ? code_of_others(&ss->known, own, v) : 0;
 }

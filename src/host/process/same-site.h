@@ -12,9 +12,10 @@
 /*
  * Bytes that other sessions have patched are taken, and where their detours lie is busy. mem: places where the plan may
  * come in front of them are known to it, too; NULL: it is not to. own: the region of the session whose plan it is.
- * E_ARM_NOMEM.
+ * here: NULL, or what of the session stands there already. E_ARM_NOMEM.
  */
-int dp_others_avoid(struct dp_plan *plan, pid_t pid, u64 own, const struct dp_mem *mem, struct dp_error *err);
+int dp_others_avoid(struct dp_plan *plan, pid_t pid, u64 own, const struct dp_plan *here, const struct dp_mem *mem,
+		    struct dp_error *err);
 /* The patches that those of the plan are to replace, sorted by address; free(old->v). Behind dp_arm_name_files(). */
 int dp_others_replaced(const struct dp_plan *plan, struct dp_patches *old, struct dp_error *err);
 
@@ -22,13 +23,15 @@ int dp_others_replaced(const struct dp_plan *plan, struct dp_patches *old, struc
 u32 dp_others_places(pid_t pid, u64 own, struct dp_range **v);
 /* Whether one of them has a byte of [lo, hi). */
 bool dp_places_meet(const struct dp_range *v, u32 n, u64 lo, u64 hi);
+/* The code of other sessions, in which a hit from a detour of this one may be: at most 2 * DP_OWNERS_MAX. */
+u32 dp_others_code(pid_t pid, u64 own, struct dp_range *v);
 
 /* ---- a session that goes ---- */
 
 struct dp_same_site { /* where others stand, too */
 	u64 addr;
 	u64 end;                      /* of the window */
-	struct dp_patch own, front;   /* front: what is to stand */
+	struct dp_patch front;        /* what is to stand */
 	const struct dp_block *block; /* of whose patch that is */
 };
 
@@ -41,12 +44,17 @@ struct dp_same {
 	bool unsure;                /* so may those of somebody of whom no record can be read */
 };
 
-/* patches: of the session, sorted by address. crashed: it may have left them in any step. E_ARM_NOMEM. */
+/*
+ * patches: of the session, sorted by address; of one place there may be two, an old one and the one that is to take its
+ * place. crashed: it may have left them in any step. E_ARM_NOMEM.
+ */
 int dp_same_find(struct dp_same *ss, const struct dp_mem *mem, const struct dp_maps *maps, u64 own,
 		 const struct dp_patch *patches, u32 n, bool crashed, struct dp_error *err);
 void dp_same_free(struct dp_same *ss);
 /* Whether others stand at the place of this patch. Elsewhere dp_patch_state() tells. */
 bool dp_same_has(const struct dp_same *ss, u64 addr);
+/* Others have patches at this address, whatever stands there. */
+bool dp_same_known(const struct dp_same *ss, u64 own, u64 addr);
 /* Whether detours of others lie at lo; *hi becomes the end of what the answer is about, if that is below it. */
 bool dp_same_area(const struct dp_same *ss, u64 own, u64 lo, u64 *hi);
 /*

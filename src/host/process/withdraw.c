@@ -97,9 +97,13 @@ static int select_patches(struct work *w, bool crashed, struct dp_error *err)
 			w->patches[n++] = *p;
 		} else if (state == DP_PATCH_OTHERS) {
 			w->out->skipped++;
-			/* Somebody may write our jump back later: what it leads to must stay. */
-			w->keep |= !dp_mem_read(&w->mem, p->addr, now, p->len, NULL) &&
-				   !memcmp(now + 1, p->jump + 1, p->len - 1u);
+			/*
+			 * Somebody may write our jump back later: what it leads to must stay. So it must if a detour
+			 * stands there that has our hits, and of which nobody's record tells.
+			 */
+			w->keep |= dp_same_known(&w->same, w->ctl.region_lo, p->addr) ||
+				   (!dp_mem_read(&w->mem, p->addr, now, p->len, NULL) &&
+				    !memcmp(now + 1, p->jump + 1, p->len - 1u));
 		} else {
 			w->out->absent++;
 		}
