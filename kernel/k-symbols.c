@@ -168,6 +168,12 @@ u64 dp_k_tracers_bytes(u64 function)
 	return at >= function && at - function <= 4 ? at : 0; /* a landing pad may come first */
 }
 
+unsigned long dp_symbol_address(const char *name)
+{
+	return lookup_name(name);
+}
+EXPORT_SYMBOL_GPL(dp_symbol_address);
+
 /* 1: the module is not there. */
 static int module_is_missing(const char *name, size_t len)
 {

@@ -5,13 +5,15 @@
  *	ccflags-y += -I/path/to/include -include dprobes/kernel-compat.h
  *
  * The names of Kprobes then mean what <dprobes/kernel.h> declares, jprobes included, which later kernels do not have
- * any more. The kernel's own header is included here, so that including it again changes nothing. Not offered: what
- * the kernel does not export to modules either (kallsyms_lookup_name(); give symbol_name).
+ * any more. The kernel's own headers are included here, so that including them again changes nothing.
+ * kallsyms_lookup_name(), which kernels from 5.7 on do not export, is offered, too.
  */
 #ifndef DPROBES_KERNEL_COMPAT_H
 #define DPROBES_KERNEL_COMPAT_H
 
+#include <linux/kallsyms.h>
 #include <linux/kprobes.h>
+#include <linux/module.h>
 
 #include "dprobes/kernel.h"
 
@@ -19,6 +21,8 @@
 #define kretprobe dp_kretprobe
 #define kretprobe_instance dp_kretprobe_instance
 #define jprobe dp_jprobe
+
+#define kallsyms_lookup_name dp_symbol_address
 
 #define kprobe_pre_handler_t dp_pre_handler_t
 #define kprobe_post_handler_t dp_post_handler_t
@@ -63,5 +67,44 @@
 #define kprobe_disabled(p) (!!((p)->flags & (DP_KPROBE_FLAG_DISABLED | DP_KPROBE_FLAG_GONE)))
 #define kprobe_optimized(p) (!!((p)->flags & DP_KPROBE_FLAG_OPTIMIZED))
 #define kprobe_ftrace(p) (!!((p)->flags & DP_KPROBE_FLAG_FTRACE))
+
+/*
+ * Functions that are a module's init and exit by their names alone: kernels with landing pads want to see somebody take
+ * the address of what they call.
+ */
+#if __has_include(<asm/ibt.h>)
+#include <asm/ibt.h>
+asm(".weakref dp_compat_init, init_module\n\t" IBT_NOSEAL("dp_compat_init"));
+asm(".weakref dp_compat_exit, cleanup_module\n\t" IBT_NOSEAL("dp_compat_exit"));
+#endif
+
+/*
+ * -DDPROBES_OLD_REGISTERS: the names that registers had before Linux 2.6.25, for sources of that time.
+ */
+#ifdef DPROBES_OLD_REGISTERS
+#define rax ax
+#define rbx bx
+#define rcx cx
+#define rdx dx
+#define rsi si
+#define rdi di
+#define rbp bp
+#define rsp sp
+#define rip ip
+#define eax ax
+#define ebx bx
+#define ecx cx
+#define edx dx
+#define esi si
+#define edi di
+#define ebp bp
+#define esp sp
+#define eip ip
+#define eflags flags
+#define xcs cs
+#define xss ss
+#define orig_rax orig_ax
+#define orig_eax orig_ax
+#endif
 
 #endif

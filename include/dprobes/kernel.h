@@ -15,7 +15,7 @@
  *	dp_unregister_kprobe(&kp);
  *
  * Functions of this header may sleep; they may not be called from handlers. They are exported to
- *GPL modules.
+ * GPL modules.
  *
  * Handlers run with preemption off, in the context of the probed code or, behind a breakpoint, with
  * interrupts off; they must not sleep and must take no lock that code which cannot be interrupted
@@ -97,6 +97,9 @@ int dp_enable_kprobe(struct dp_kprobe *p);
 /* Returns when every breakpoint that may become a jump has become one. */
 void dp_wait_for_kprobe_optimizer(void);
 
+/* The address of a function or variable of the kernel or of a module, "name" or "module:name"; 0 when there is none. */
+unsigned long dp_symbol_address(const char *name);
+
 /* ---- return probes ---- */
 
 struct dp_kretprobe_instance { /* one call that has not returned yet */
@@ -115,7 +118,7 @@ typedef int (*dp_kretprobe_handler_t)(struct dp_kretprobe_instance *ri, struct p
  * at most 4096. When all are in use the call is not probed and nmissed is counted. data_size is at most
  * 1 MiB. kp.symbol_name or kp.addr names the function; the handlers of kp are not used.
  *
- * The return address on the stack is replaced meanwhile: stack traces end there.
+ * The return address on the stack is replaced meanwhile; the kernel's unwinder finds the real callers.
  */
 struct dp_kretprobe {
 	struct dp_kprobe kp;

@@ -287,6 +287,11 @@ int dp_kprobes_optimization(int on);
 int dp_kprobes_enabled(int on);
 
 /*
+ * The address of a symbol, written as in kprobe.symbol_name; 0 when there is none (dp_kprobe_error() tells why).
+ */
+unsigned long dp_symbol_address(const char *name);
+
+/*
  * The list of all registered probes in the form of debugfs' kprobes/list:
  *	000055d0c3a1e139  k  exe:work+0x0    [OPTIMIZED]
  * Writes at most size bytes, terminated; returns the length of the whole list.

@@ -107,6 +107,37 @@ def test_modules():
     ok(rc == 0 and "usage: dprobes load" in out, "dprobes load --help")
 
 
+def test_old_module():
+    """A source that tests/kernel builds for the kernel, too."""
+    here = os.path.join(BUILD, "tests", "self")
+    module, victim = os.path.join(here, "old-module.so"), os.path.join(here, "victim")
+    rc, out = run(os.environ["DPROBES"], "load", module, "--", victim)
+    ok(rc == 7 and "old: pre_handler: right place 1, argument 1, flags 1\n" in out
+       and "old: 5 before, 5 behind, 5 entered, 5 returned, 10 of a batch\n" in out,
+       "a module as of 2005, by init_module() and kallsyms_lookup_name(): %r" % out)
+    ok(re.search(r"Call Trace:\n\S*old-module.so\S+\n(.*\n)*\S*old-module.so\(old_work\+0x0\)", out),
+       "dump_stack() in a handler shows who was called")
+
+
+def test_compat_headers():
+    headers = sorted(os.listdir(os.path.join(ROOT, "include", "compat", "linux")))
+    with tempfile.TemporaryDirectory() as work:
+        whole = os.path.join(work, "whole.c")
+        with open(whole, "w") as f:
+            f.write("".join("#include <linux/%s>\n" % h for h in headers + ["version.h", "fs.h", "uio.h"]))
+        sources = [whole]
+        for header in headers:
+            sources.append(os.path.join(work, header[:-2] + ".c"))
+            with open(sources[-1], "w") as f:
+                f.write("#include <linux/%s>\n#include <linux/%s>\n" % (header, header))
+        for source in sources:
+            rc, out = run("cc", "-fsyntax-only", "-Wall", "-Werror", "-Wno-unused-function",
+                          "-I" + os.path.join(ROOT, "include", "compat"), "-I" + os.path.join(ROOT, "include"), source)
+            if rc:
+                break
+        ok(rc == 0, "each header for sources of the kernel compiles alone, twice, and beside all others: %s" % out)
+
+
 def test_llvm():
     lib = "/usr/lib/llvm-14/lib/libunwind.so.1"
     exe = os.path.join(BUILD, "tests", "self", "test-throw")
@@ -149,6 +180,8 @@ test_cxx_headers()
 test_examples()
 test_bench()
 test_modules()
+test_old_module()
+test_compat_headers()
 test_debugger()
 test_llvm()
 test_installed()

@@ -4,6 +4,7 @@
 #define DP_COMPAT_LINUX_KERNEL_H
 
 #include <errno.h>
+#include <linux/bug.h>
 #include <linux/compiler.h>
 #include <linux/printk.h>
 #include <linux/types.h>

@@ -4,6 +4,8 @@
 #define DP_COMPAT_LINUX_KPROBES_H
 
 #include <dprobes/kprobes.h>
+#include <linux/kallsyms.h>
 #include <linux/kernel.h>
+#include <linux/ptrace.h>
 
 #endif

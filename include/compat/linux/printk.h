@@ -6,6 +6,9 @@
 #ifndef DP_COMPAT_LINUX_PRINTK_H
 #define DP_COMPAT_LINUX_PRINTK_H
 
+#if __has_include(<execinfo.h>)
+#include <execinfo.h>
+#endif
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,6 +60,23 @@ __attribute__((format(printf, 1, 2), unused)) static int printk(const char *fmt,
 	if (n > (int)sizeof(line) - 1)
 		n = sizeof(line) - 1;
 	return n > 0 && write(STDERR_FILENO, line, (size_t)n) < 0 ? -1 : n;
+}
+
+/*
+ * Who has called. The first use loads the compiler's unwinder: not in handlers of probes inside the allocator or the
+ * dynamic linker.
+ */
+__attribute__((unused)) static void dump_stack(void)
+{
+#if __has_include(<execinfo.h>)
+	void *frames[64];
+	int n = backtrace(frames, 64);
+
+	printk("Call Trace:\n");
+	backtrace_symbols_fd(frames, n, STDERR_FILENO);
+#else
+	printk("Call Trace: not known with this C library\n");
+#endif
 }
 
 #ifndef pr_fmt

@@ -3,6 +3,8 @@
 #ifndef DP_COMPAT_LINUX_TYPES_H
 #define DP_COMPAT_LINUX_TYPES_H
 
+#include_next <linux/types.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>

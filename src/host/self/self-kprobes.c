@@ -303,6 +303,21 @@ EXPORT void dp_kprobe_blacklist(const void *addr)
 	pthread_mutex_unlock(&lock);
 }
 
+EXPORT unsigned long dp_symbol_address(const char *name)
+{
+	struct dp_error err = {0};
+	u64 addr;
+	int r;
+
+	if (dp_self_lock())
+		return 0;
+	r = resolve(name, &addr, &err);
+	if (r)
+		dp_self_fail(&err, -ENOENT);
+	dp_self_unlock();
+	return r ? 0 : addr;
+}
+
 static int knob(int on, bool optimisation)
 {
 	int was;
