@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Tables of one name and the same columns that lines in processes and lines in the kernel have are one, as text and as
- * JSON. Each program counts in its own, and they are put together when they are shown.
+ * Tables of one name and the same columns that lines in processes and lines in the kernel have are one, as text, JSON
+ * and CSV. Each program counts in its own, and they are put together when they are shown.
  */
 #include <stdlib.h>
 
@@ -108,7 +108,7 @@ int dp_run_vars_of_all(struct dp_run *run, const struct dp_run_request *rq, cons
 {
 	enum dp_format format = dp_run_format(rq->flags);
 	bool shares = !*name && !run->log && rq->flags & DP_RUN_AGGREGATES && !(rq->flags & DP_RUN_RESET) &&
-		      (format == DP_FORMAT_TEXT || format == DP_FORMAT_JSON);
+		      (format == DP_FORMAT_TEXT || format == DP_FORMAT_JSON || format == DP_FORMAT_CSV);
 	int r;
 
 	if (shares)

@@ -189,6 +189,12 @@ one_table() {
 	say $? "with names of both"
 	grep -q '^{"aggregate":"other","kind":"count","module":"[^"]*worlds","pid":'$target, /tmp/tables
 	say $? "and others as they were"
+	$dprobes trace --format csv --duration 0.4 -p $target 'p enters both=count by $comm' 'p names other=count' \
+		'p kernel:__x64_sys_getppid both=count by $comm' >/tmp/tables 2>/tmp/err
+	want=$(awk '$1 == "enters" || $1 == "__x64_sys_getppid" { n += $3 } END { print n }' /tmp/err)
+	[ "$(grep '^aggregate,both,' /tmp/tables)" = "aggregate,both,count,,,0,\"worlds\",value,$want" ] &&
+		grep -q "^aggregate,other,count,.*worlds,$target,0," /tmp/tables
+	say $? "and as CSV"
 }
 
 # What programs at a hit take, compiled and interpreted.

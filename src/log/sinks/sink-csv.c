@@ -342,9 +342,12 @@ static void agg_row(struct dp_line *l, const struct dp_agg_table *t, const struc
 	dp_line_str(l, "aggregate");
 	text_cell(l, t->a->name);
 	text_cell(l, dp_agg_kind(t->a));
-	text_cell(l, t->module);
-	number_cell(l, (u64)t->view->pid);
-	number_cell(l, t->view->ended);
+	text_cell(l, t->a->shared ? "" : t->module);
+	if (t->a->shared)
+		dp_line_char(l, ',');
+	else
+		number_cell(l, (u64)t->view->pid);
+	number_cell(l, !t->a->shared && t->view->ended);
 	dp_line_bytes(l, quote, 2);
 	for (u32 i = 0; i < t->a->nparts; key += dp_rpn_key_part_words(t->a, i++)) {
 		dp_line_str(l, i ? "; " : "");
