@@ -133,6 +133,38 @@ static void json_func(const struct listing *l, const struct dp_ksym *sym, u64 si
 	dp_ui_json_end(&j);
 }
 
+/* Of a module that is not loaded. */
+static void json_waiting(const struct listing *l, const struct dp_ksym *sym)
+{
+	struct dp_line line = {0};
+	struct dp_json j = {.line = &line};
+
+	dp_json_open(&j, '{');
+	dp_json_put_string(&j, "function", sym->name);
+	dp_json_put_string(&j, "symbol", sym->name);
+	dp_json_key(&j, "module");
+	dp_json_text(&j, l->prefix, strlen(l->prefix) - 1);
+	dp_json_put_string(&j, "address", NULL);
+	dp_json_put_unsigned(&j, "size", sym->size);
+	dp_json_put_bool(&j, "ifunc", false);
+	dp_json_put_string(&j, "outcome", "waits");
+	dp_json_close(&j, '}');
+	dp_ui_json_end(&j);
+}
+
+static int print_waiting(const struct dp_ksym *sym, void *arg)
+{
+	struct listing *l = arg;
+
+	l->count.n++;
+	if (l->json)
+		json_waiting(l, sym);
+	else
+		printf("%16s %7llu %-7s %s%s\n", "-", (unsigned long long)sym->size, "waits", dp_ui_clean(l->prefix),
+		       dp_ui_clean(sym->name));
+	return ferror(stdout);
+}
+
 static int print_func(const struct dp_ksym *sym, void *arg)
 {
 	struct dp_error err = {.column = -1};
@@ -165,6 +197,7 @@ int dp_cmd_funcs_kernel(const char *text, bool not_jump_only, bool json)
 	char module[64], prefix[80] = "kernel:";
 	const char *pattern = dp_cmd_kernel_split(text, module, sizeof(module));
 	int r = dp_kernel_open(&l.k, NULL, &err);
+	bool waits;
 
 	if (r)
 		return told(&err);
@@ -173,13 +206,19 @@ int dp_cmd_funcs_kernel(const char *text, bool not_jump_only, bool json)
 	l.prefix = prefix;
 	if (!json)
 		dp_cmd_print_funcs_head();
-	r = dp_kallsyms_each(*module ? module : NULL, pattern, print_func, &l, &err);
+	waits = *module && !dp_kernel_module_loaded(module);
+	r = waits ? dp_kernel_module_each(module, pattern, print_waiting, &l, &err)
+		  : dp_kallsyms_each(*module ? module : NULL, pattern, print_func, &l, &err);
 	dp_kernel_close(l.k);
 	if (r < 0)
 		return told(&err);
 	if (!l.count.n)
 		return dp_ui_fail(E_CMD_NOMATCH, NULL, "'%s' in %s", pattern, *module ? module : "the kernel");
-	dp_cmd_print_outcomes(&l.count, "functions");
+	if (waits)
+		fprintf(dp_ui_notes(), "%llu functions: %s is not loaded; probes wait for it\n",
+			(unsigned long long)l.count.n, module);
+	else
+		dp_cmd_print_outcomes(&l.count, "functions");
 	return CMD_OK;
 }
 

@@ -9,6 +9,7 @@ struct dp_ksym {
 	u64 addr;
 	const char *name;
 	const char *module; /* "" for the kernel itself */
+	u64 size;           /* of dp_kernel_module_each() alone */
 };
 
 /*

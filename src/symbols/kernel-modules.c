@@ -96,7 +96,7 @@ static Dwfl *open_file(const char *path, Dwfl_Module **mod)
 
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
+	return strcmp(((const struct dp_ksym *)a)->name, ((const struct dp_ksym *)b)->name);
 }
 
 /* The name by which the module's loader calls a function that has one of its own, too. */
@@ -130,28 +130,29 @@ int dp_kernel_module_each(const char *module, const char *pattern, int (*fn)(con
 	Dwfl_Module *mod;
 	Dwfl *dwfl = find_file(module, path, sizeof(path)) ? open_file(path, &mod) : NULL;
 	int all = dwfl ? dwfl_module_getsymtab(mod) : 0, r = 0;
-	const char **names = calloc((size_t)DP_MAX(all, 1), sizeof(*names));
+	struct dp_ksym *v = calloc((size_t)DP_MAX(all, 1), sizeof(*v));
 	size_t n = 0;
 
-	if (!names) {
+	if (!v) {
 		r = dp_fail(err, E_FILE_MEMORY, "%.80s", module);
 	} else if (!dwfl) {
 		r = dp_fail(err, E_KERNEL_SYMBOL, "%.80s is not loaded, and has no file in /lib/modules", module);
 		dp_error_hint(err, "name a function, which waits for the module: kmod(%.60s):FUNCTION", module);
 	}
-	for (int i = 1; i < all && names; i++) {
+	for (int i = 1; i < all && v; i++) {
 		GElf_Sym s;
 		const char *name = dwfl_module_getsym(mod, i, &s, NULL);
 
 		if (is_wanted(name, &s, pattern) && !is_alias(mod, all, name, &s))
-			names[n++] = name;
+			v[n++] = (struct dp_ksym){.name = name, .module = module, .size = s.st_size};
 	}
 	if (n)
-		qsort(names, n, sizeof(*names), by_name);
+		qsort(v, n, sizeof(*v), by_name);
 	for (size_t i = 0; i < n && !r; i++)
-		if ((!i || strcmp(names[i], names[i - 1]) != 0) && (i + 1 == n || strcmp(names[i], names[i + 1]) != 0))
-			r = fn(&(struct dp_ksym){.name = names[i], .module = module}, arg);
-	free(names);
+		if ((!i || strcmp(v[i].name, v[i - 1].name) != 0) &&
+		    (i + 1 == n || strcmp(v[i].name, v[i + 1].name) != 0))
+			r = fn(&v[i], arg);
+	free(v);
 	dwfl_end(dwfl);
 	return r;
 }

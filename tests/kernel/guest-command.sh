@@ -303,6 +303,13 @@ trace_modules() {
 	cp dpvictim.ko "$files/extra"
 	echo 'extra/dpvictim.ko:' >"$files/modules.dep"
 	trace_refused 'E-KERNEL-SYMBOL.*no function matches' 'p kmod(dpvictim):nothing_*'
+	$dprobes funcs 'kmod(dpvictim):*' >/tmp/list 2>/tmp/err
+	grep -q '^ *-  *[1-9][0-9]* waits *kmod(dpvictim):victim_work$' /tmp/list && ! grep -q _module /tmp/list &&
+		grep -q '^[1-9] functions: dpvictim is not loaded; probes wait for it$' /tmp/err
+	say $? "funcs shows the functions of a module that is not loaded"
+	$dprobes funcs --json 'kmod(dpvictim):victim_w*' 2>/dev/null |
+		grep -q '"module":"kmod(dpvictim)","address":null,"size":[1-9].*,"outcome":"waits"}$'
+	say $? "and as JSON"
 	begin 'p kmod(dpvictim):*' 'r kmod(dpvictim):victim_[ow]* $retval'
 	say $? "patterns in a module that is not loaded"
 	[ "$(grep -c 'dpvictim is not loaded yet; its probes wait for it$' /tmp/err)" = 1 ]

@@ -63,6 +63,12 @@ printed_trace() {
 	sed -n 's/^\[[ 0-9.]*\] *\(\[ *[TC][0-9]*\] *\)\?\(traced_[a-z]*\)[.a-z]*+0x.*/\2/p' /tmp/log | tr '\n' ' '
 }
 
+# KiB of the module: its code and data, and what it has allocated.
+memory() {
+	allocated=$(sed -n 's/.* pages=\([0-9]*\) .*/\1/p' /tmp/allocated | awk '{ n += $1 } END { print n * 4 }')
+	echo $(($(awk '$1 == "dprobes" { print $2 }' /proc/modules) / 1024 + allocated))
+}
+
 conformance() {
 	insmod dprobes.ko 2>/dev/null
 	say $((!$?)) "without the address of kallsyms_lookup_name it does not load"
@@ -70,6 +76,9 @@ conformance() {
 	say $((!$?)) "nor with a wrong one"
 	load
 	say $? "it loads"
+	grep '\[dprobes\]' /proc/vmallocinfo >/tmp/allocated
+	[ "$(memory)" -lt 1024 ]
+	say $? "it takes less than 1 MiB: $(memory) KiB"
 	run rules
 	run kprobes
 	run returns
@@ -295,6 +304,15 @@ examples() {
 	dmesg | grep -q 'compat: 1 before, 1 behind, 4 of a batch, 2 returned, 2 entered, addr kept'
 	say $? "its probes are ours, of each kind"
 	rmmod dpcompat
+	insmod dpold.ko
+	say $? "a module as of 2005, by init_module() and kallsyms_lookup_name(), is loaded"
+	rmmod dpold
+	dmesg | grep -q 'old: pre_handler: right place 1, argument 1, flags 1'
+	say $? "registers by their names of then"
+	dmesg | grep -q ' old_work+0x[0-9a-f]*/.* \[dpold\]'
+	say $? "dump_stack() in a handler shows who was called"
+	dmesg | grep -q 'old: 5 before, 5 behind, 5 entered, 5 returned, 10 of a batch'
+	say $? "its probes have counted"
 	insmod kprobe-example.ko symbol="$trap_path" 2>/dev/null
 	say $((!$?)) "a place that must not be probed is refused"
 	dmesg | grep "$trap_path cannot be probed: E-SITE-TRAPPATH"

@@ -6,7 +6,8 @@ most. What is missing (emulator, packages) is one named skip.
 DP_KERNEL_FLAVOURS: names of get.sh (cloud-amd64, amd64, bullseye, trixie, ...), debug (debug-kernel.sh), or several
 with commas; "all": cloud-amd64 and all of OTHERS; each with all groups. Without it cloud-amd64 with all groups, and
 one of the others with a few: another kernel every day, and other groups each time that its turn comes. DP_ONLY: one
-group. DP_TORTURE_SECONDS: so much longer is the group torture."""
+group. DP_TORTURE_SECONDS: so much longer is the group torture. DP_KERNEL_PATIENCE: so many times longer may a guest
+take, where other work has the processors."""
 import datetime
 import glob
 import lzma
@@ -263,7 +264,7 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
         seconds = os.environ.get("DP_TORTURE_SECONDS", "") if group == "torture" else ""
         with open(os.path.join(work, "torture-seconds"), "w") as f:
             f.write(seconds)
-        limit += 2 * int(seconds or 0)
+        limit = (limit + 2 * int(seconds or 0)) * int(os.environ.get("DP_KERNEL_PATIENCE", "1"))
         if flavour == "debug":  # it checks every access to memory and every lock
             limit *= 5
             env = dict(env, MEM="1536", APPEND="printk.time=1")
