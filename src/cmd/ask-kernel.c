@@ -144,7 +144,7 @@ static void json_waiting(const struct listing *l, const struct dp_ksym *sym)
 	dp_json_put_string(&j, "symbol", sym->name);
 	dp_json_key(&j, "module");
 	dp_json_text(&j, l->prefix, strlen(l->prefix) - 1);
-	dp_json_put_string(&j, "address", NULL);
+	dp_json_put_string_or_null(&j, "address", NULL);
 	dp_json_put_unsigned(&j, "size", sym->size);
 	dp_json_put_bool(&j, "ifunc", false);
 	dp_json_put_string(&j, "outcome", "waits");

@@ -30,6 +30,7 @@ int dp_kernel_module_each(const char *module, const char *pattern, int (*fn)(con
 void *dp_kernel_module_section(const char *module, const char *section, size_t *size);
 bool dp_kernel_module_loaded(const char *module);
 bool dp_kernel_module_has_file(const char *module);
+bool dp_kernel_module_file(const char *module, char *path, size_t size);
 
 /* The same for data, of the kernel and of all its modules. */
 int dp_kallsyms_each_data(const char *pattern, int (*fn)(const struct dp_ksym *sym, void *arg), void *arg,
@@ -47,9 +48,10 @@ void dp_kallsyms_suggest(const char *name, struct dp_error *err);
 bool dp_kernel_build_id(const char *module, char *hex, size_t size);
 
 /*
- * The path of a file with the debug information of the running kernel: of its package, of who has built it here, or
- * from the servers of DEBUGINFOD_URLS. E_LINE_NODEBUG, with what can be done.
+ * The file with the debug information of the running kernel (module NULL) or of one of its modules: of its package, of
+ * who has built it here, or from the servers of DEBUGINFOD_URLS. E_LINE_NODEBUG, with what can be done.
  */
-int dp_kernel_debug_file(char *path, size_t size, struct dp_error *err);
+struct dp_module;
+int dp_kernel_debug_open(const char *module, struct dp_module **m, struct dp_error *err);
 
 #endif

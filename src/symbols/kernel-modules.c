@@ -64,6 +64,11 @@ static bool find_file(const char *module, char *path, size_t size)
 	return found;
 }
 
+bool dp_kernel_module_file(const char *module, char *path, size_t size)
+{
+	return find_file(module, path, size);
+}
+
 bool dp_kernel_module_has_file(const char *module)
 {
 	char path[4096];
@@ -92,6 +97,23 @@ static Dwfl *open_file(const char *path, Dwfl_Module **mod)
 		return dwfl;
 	dwfl_end(dwfl);
 	return NULL;
+}
+
+int dp_kernel_module_open(struct dp_module **m, const char *path, struct dp_error *err)
+{
+	Dwfl_Module *mod;
+	Dwfl *dwfl = open_file(path, &mod);
+	GElf_Addr bias;
+	Elf *elf = dwfl ? dwfl_module_getelf(mod, &bias) : NULL;
+	int fd = elf ? dp_kernel_module_link(elf) : -1, r;
+
+	*m = NULL;
+	dwfl_end(dwfl);
+	if (fd < 0)
+		return dp_fail(err, E_ELF_BAD, "%.200s is no module of the kernel", path);
+	r = dp_module_open_fd(m, fd, path, err);
+	close(fd);
+	return r;
 }
 
 static int by_name(const void *a, const void *b)

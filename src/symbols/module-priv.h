@@ -26,6 +26,10 @@
 #define SYM_SPLIT 0x100 /* NAME.cold and its kind: not an entry */
 #define SYM_OLD 0x200   /* a version that new programs are not linked to */
 
+/* kernel-modules.c, kernel-link.c: a file of a module of the kernel, with addresses. A descriptor, or -1. */
+int dp_kernel_module_open(struct dp_module **m, const char *path, struct dp_error *err);
+int dp_kernel_module_link(Elf *elf);
+
 struct mod_sym {
 	const char *name; /* may end in @VERSION or @@VERSION */
 	u64 addr, size;

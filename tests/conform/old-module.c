@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * A module as it was written for Kprobes in 2005, with a probe of each kind; built for the kernel and for processes, and
- * only the command line of the compiler says which, and whose Kprobes these are.
+ * A module as it was written for Kprobes in 2005, with a probe of each kind; built for the kernel and for processes.
+ * Only the command line of the compiler says which, and whose Kprobes these are.
  */
 #include <linux/kernel.h>
 #include <linux/module.h>
@@ -131,3 +131,4 @@ void cleanup_module(void)
 }
 
 MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Tests: a module as of 2005");

@@ -104,8 +104,8 @@ def named_errors():
     bad(compile_text(handler("vfs_open", "log($path->nothing);")), "E-DPCC", "nothing")
     bad(compile_text(handler("no_such_function", "log($x);")), "E-VAR-NONE", "does not know the function")
     bad(compile_text(handler("fs/open.c:10", "log(1);")), "E-LINE-NODEBUG")
-    bad(compile_text(handler("inode.c:10", "log(1);").replace("(kernel)", "(kmod)")), "E-KERNEL-PLACE",
-        "a source line of a module")
+    bad(compile_text(handler("inode.c:10", "log(1);").replace("(kernel)", "(kmod)")), "E-LINE-NODEBUG",
+        "no file in /lib/modules")
     bad(compile_text(handler("zzz*", "log(1);")), "E-SYM-NONE")
     bad(compile_text(handler("*", "log(1);")), "E-PROG-LIMIT", "more than 256 functions")
     bad(compile_text(handler("f", "log(1);").replace("(kernel)", "(kmod)").replace("vmlinux", "no_such_module")),

@@ -250,7 +250,7 @@ trace_source() {
 	say $? "vars shows the variables of a line"
 	trace_refused 'E-LINE-CODE' 'p kernel:debug-file.c:1'
 	trace_refused 'E-LINE-FILE' 'p kernel:no_such_file.c:1'
-	trace_refused E-KERNEL-PLACE 'p kmod(dpvictim):victim.c:10'
+	trace_refused 'E-KERNEL-BTF.*dpvictim is not loaded, and has no file' 'p kmod(dpvictim):victim.c:10'
 	unset DPROBES_DEBUG_PATH
 }
 
@@ -327,7 +327,37 @@ trace_modules() {
 	[ "$n" -gt 4 ] && [ "$(grep -c ': <-victim_work+0 arg1=' /tmp/out)" = "$n" ] &&
 		! grep -q '_module: @' /tmp/out
 	say $? "once for each hit"
+	trace_module_lines
 	rm -r "$files"
+	insmod dpvictim.ko
+	trace_refused 'E-LINE-NODEBUG.*dpvictim, build [0-9a-f]\|E-KERNEL-BTF.*dpvictim' \
+		"p kmod(dpvictim):victim.c:$line"
+	rmmod dpvictim
+}
+
+# The module's file has debug information, as one that was built here has.
+trace_module_lines() {
+	line=$(grep -n '/\* doubled \*/' victim.c | cut -d: -f1)
+	begin "p:line kmod(dpvictim):victim.c:$line n=\$n" 'p:entry kmod(dpvictim):victim_work at=$n'
+	say $? "a source line of a module that is not loaded"
+	insmod dpvictim.ko
+	soon '$dprobes list | grep -q " victim_work+0x.*dprobes $tracer"'
+	rmmod dpvictim
+	finish
+	[ "$(sed -n 's/.*: line: @victim_work+0x[0-9a-f]* n=\([0-9]\)$/\1/p' /tmp/out | tr -d '\n')" = 0121 ] &&
+		[ "$(sed -n 's/.*: entry: @victim_work+0 at=\([0-9]\)$/\1/p' /tmp/out | tr -d '\n')" = 0121 ]
+	say $? "with the function's variables, from its init to its exit"
+	insmod dpvictim.ko
+	begin "p:line kmod(dpvictim):victim.c:$line n=\$n"
+	say $? "a source line of a module that is loaded"
+	$dprobes vars "kmod(dpvictim):victim.c:$line" | grep -q '^ *\$n  *long\|n.*rdi\|n.*%di'
+	say $? "vars shows its variables"
+	rmmod dpvictim
+	finish
+	[ "$(grep -c ': line: @victim_work+0x[0-9a-f]* n=1$' /tmp/out)" = 1 ]
+	say $? "is hit"
+	trace_refused E-LINE-CODE 'p kmod(dpvictim):victim.c:1'
+	trace_refused E-LINE-FILE 'p kmod(dpvictim):no_such_file.c:1'
 }
 
 # Code of processes, those that run already and those that come: all that map the C library of this command.

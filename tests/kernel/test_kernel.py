@@ -281,7 +281,7 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
         if group == "command":
             argv.append(of_another_kernel(out, work))
         if group == "ktrace":
-            argv += debug_files(work)
+            argv += debug_files(work) + [os.path.join(HERE, "victim.c")]
         if group == "krpn":
             argv += for_programs(kernel, work)
         if group == "limits":

@@ -14,7 +14,7 @@ long victim_work(long n);
 noinline __attribute__((noipa)) long victim_work(long n)
 {
 	barrier();
-	return n * 2 + 1;
+	return n * 2 + 1; /* doubled */
 }
 
 static noinline __init __attribute__((noipa)) long victim_once(long n)

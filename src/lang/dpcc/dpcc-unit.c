@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lang/dpcc/dpcc-unit.h"
 #include "symbols/sym-lines.h"
@@ -312,17 +313,12 @@ static bool is_traced_only(const struct unit *u)
 	return true;
 }
 
-/* BTF has no lines, and debug files of the kernel's modules are not read. */
-static void refuse_lines(struct unit *u)
+/* Of a module of the kernel, whose debug file may know what BTF does not. */
+static bool is_known_without_btf(struct unit *u)
 {
-	u32 file_len, line;
+	const char *path = dp_cc_format(&u->c, "/sys/kernel/btf/%s", u->modname);
 
-	for (const struct place_def *d = u->places; d; d = d->next) {
-		struct tok where = dp_cc_pragma_token(d->line, d->line->text);
-
-		if (!strchr(d->location, ' ') && dp_line_parse(d->location, &file_len, &line))
-			dp_cc_fail(&u->c, &where, E_KERNEL_PLACE, "%.80s: a source line of a module", d->location);
-	}
+	return is_traced_only(u) || (!u->c.opt->module && access(path, R_OK) && dp_cc_unit_has_debug(u));
 }
 
 /* What tells of the probed code: the module, a debug file of the kernel, or BTF. */
@@ -332,10 +328,11 @@ static void open_subject(struct unit *u)
 	struct dp_error err = {0};
 
 	c->by_name = u->modtype != DP_RPN_USER;
-	if (u->modtype == DP_RPN_KMOD)
-		refuse_lines(u);
 	if (u->modtype == DP_RPN_KMOD || (u->modtype == DP_RPN_KERNEL && !c->opt->module)) {
-		dp_cc_btf_open(c, u->modtype == DP_RPN_KMOD ? u->modname : "", is_traced_only(u));
+		if (u->modtype == DP_RPN_KMOD)
+			dp_cc_btf_open(c, u->modname, is_known_without_btf(u));
+		else
+			dp_cc_btf_open(c, "", is_traced_only(u));
 		return;
 	}
 	if (dp_module_open(&c->mod, c->opt->module ? c->opt->module : u->modname, &err))

@@ -30,7 +30,7 @@ struct unit {
 	const struct place_def *made_for; /* the programs of that location which serve all its instructions of a kind */
 	struct made made[8];
 	u32 nmade, copies_room;
-	struct dp_module *debug; /* of the running kernel, for the places that its BTF says nothing of; NULL: not yet */
+	struct dp_module *debug;  /* of the kernel or its module, for what BTF says nothing of; NULL: not yet */
 	struct dp_error no_debug; /* why there is none */
 	bool has_told;            /* that there is much to read */
 };
@@ -66,10 +66,15 @@ bool dp_cc_unit_can_stand(struct unit *u, u64 addr);
 /* How many handlers of calls have no place, since their functions end by returns alone. */
 u32 dp_cc_unit_idle_lines(struct unit *u);
 
-/* kernel-place.c. The running kernel's debug file is c.mod from now on. Leaves by dp_cc_fail() where there is none. */
+/*
+ * kernel-place.c. The debug file of the kernel, or its module, is c.mod from now on. Leaves by dp_cc_fail() where there
+ * is none.
+ */
 void dp_cc_unit_use_debug(struct unit *u, const struct tok *where);
 /* How a program says where that address is in the running kernel: by its symbol, unless several have the name. */
 const char *dp_cc_unit_kernel_offset(struct unit *u, const char *where, const struct dp_symbol *sym, u64 addr);
+/* Whether there is such a file. */
+bool dp_cc_unit_has_debug(struct unit *u);
 /* Whether BTF is not enough for FUNCTION or FUNCTION+N, and the debug file has it: it is c.mod then. */
 bool dp_cc_unit_needs_debug(struct unit *u, const char *name, u64 offset);
 

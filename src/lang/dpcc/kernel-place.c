@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Places of the running kernel. BTF knows functions alone; what it does not know (source lines, instructions inside of
- * functions, functions that are inlined everywhere) is looked up in the kernel's debug file, if there is one.
+ * Places of the running kernel and its modules. BTF knows functions alone; what it does not know (source lines,
+ * instructions inside of functions, functions that are inlined everywhere) is looked up in the debug file of the kernel
+ * or the module, if there is one.
  */
 #include <string.h>
 
@@ -11,10 +12,9 @@
 /* Whether there is one: c.mod from now on. */
 static bool use_debug(struct unit *u)
 {
-	char path[4096];
+	const char *module = u->modtype == DP_RPN_KMOD ? u->modname : NULL;
 
-	if (!u->debug && !u->no_debug.code &&
-	    (dp_kernel_debug_file(path, sizeof(path), &u->no_debug) || dp_module_open(&u->debug, path, &u->no_debug)))
+	if (!u->debug && !u->no_debug.code && dp_kernel_debug_open(module, &u->debug, &u->no_debug))
 		u->debug = NULL;
 	else if (!u->c.mod && u->debug && !u->has_told)
 		dp_cc_unit_tell_much(u, u->debug);
@@ -55,11 +55,19 @@ static bool is_known(struct unit *u, const char *name)
 	return dp_cc_btf_functions(&u->c, name, &found, 1);
 }
 
+bool dp_cc_unit_has_debug(struct unit *u)
+{
+	bool has = use_debug(u);
+
+	u->c.mod = NULL;
+	return has;
+}
+
 bool dp_cc_unit_needs_debug(struct unit *u, const char *name, u64 offset)
 {
 	struct dp_symbol sym;
 
-	if (u->modtype != DP_RPN_KERNEL || (!offset && is_known(u, name)) || !use_debug(u))
+	if (u->modtype == DP_RPN_USER || (!offset && is_known(u, name)) || !use_debug(u))
 		return false;
 	if (!offset || !dp_module_symbol(u->debug, name, &sym, NULL)) /* and no other has the name */
 		return true;
