@@ -10,7 +10,8 @@ roff() {
 	if command -v lowdown >/dev/null; then
 		# Headings move up by a level, for the title has gone; headings in examples are none. Code is bold:
 		# many terminals show no other font.
-		sed '/^```/,/^```/!s/^#\(#* \)/\1/' | lowdown -Tman | sed 's/\\fC/\\fB/g'
+		sed '/^```/,/^```/!s/^#\(#* \)/\1/' | lowdown -Tman |
+			sed -e 's/\\fC/\\fB/g' -e '/^T{$/a .na' -e '/^T}|T{$/a .na' # cells are too narrow to be adjusted
 	else
 		cat >/dev/null
 		echo 'The documents of Dynamic Probes, in /usr/share/doc/dprobes or its source, describe it.'
