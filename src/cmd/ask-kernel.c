@@ -114,17 +114,22 @@ struct listing {
 	struct cmd_outcomes count;
 };
 
+static void json_names(struct dp_json *j, const struct listing *l, const struct dp_ksym *sym)
+{
+	dp_json_open(j, '{');
+	dp_json_put_string(j, "function", sym->name);
+	dp_json_put_string(j, "symbol", sym->name);
+	dp_json_key(j, "module");
+	dp_json_text(j, l->prefix, strlen(l->prefix) - 1); /* without its colon */
+}
+
 static void json_func(const struct listing *l, const struct dp_ksym *sym, u64 size, enum dp_outcome how,
 		      enum dp_code why)
 {
 	struct dp_line line = {0};
 	struct dp_json j = {.line = &line};
 
-	dp_json_open(&j, '{');
-	dp_json_put_string(&j, "function", sym->name);
-	dp_json_put_string(&j, "symbol", sym->name);
-	dp_json_key(&j, "module");
-	dp_json_text(&j, l->prefix, strlen(l->prefix) - 1); /* without its colon */
+	json_names(&j, l, sym);
 	dp_cmd_json_address(&j, "address", sym->addr);
 	dp_json_put_unsigned(&j, "size", size);
 	dp_json_put_bool(&j, "ifunc", false);
@@ -139,11 +144,7 @@ static void json_waiting(const struct listing *l, const struct dp_ksym *sym)
 	struct dp_line line = {0};
 	struct dp_json j = {.line = &line};
 
-	dp_json_open(&j, '{');
-	dp_json_put_string(&j, "function", sym->name);
-	dp_json_put_string(&j, "symbol", sym->name);
-	dp_json_key(&j, "module");
-	dp_json_text(&j, l->prefix, strlen(l->prefix) - 1);
+	json_names(&j, l, sym);
 	dp_json_put_string_or_null(&j, "address", NULL);
 	dp_json_put_unsigned(&j, "size", sym->size);
 	dp_json_put_bool(&j, "ifunc", false);

@@ -8,7 +8,10 @@ import signal
 import subprocess
 import tempfile
 
-from tap import dprobes, need, start, stop, target, test, text_of
+from tap import code_differs, dprobes, need, our_mappings, start, stop, target, test, text_of
+
+COUNTS = target("counts")
+FUNCTIONS = ["steady", "left", "right", "several"]
 
 
 class Live:
@@ -28,6 +31,25 @@ class Live:
     def end(self):
         self.p.stdin.close()
         return self.p.wait(60)
+
+
+class Counts(Live):
+    """targets/counts: calls so far of each function, while its threads stand still."""
+
+    def __init__(self, threads=4, *plugin, program=COUNTS, **kw):
+        super().__init__([program, str(threads), *plugin], **kw)
+
+    def calls(self):
+        return dict(zip(FUNCTIONS, map(int, self("stop").split())))
+
+    def go(self):
+        assert self("go") == "ok"
+
+    def clean_end(self):
+        left = our_mappings(self.pid), code_differs(self.pid), dprobes("list", "-p", self.pid).stdout
+        assert not left[0] and not left[1], left
+        self.go()
+        assert self.end() == 0
 
 
 def system_calls(pid, command):

@@ -13,10 +13,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from tap import *  # noqa: E402,F403
 from live import *  # noqa: E402,F403
 
-COUNTS = target("counts")
 DIR = tempfile.mkdtemp(prefix="dp-changes-")
 os.environ["DPROBES_DIR"] = os.path.join(DIR, "driver")
-FUNCTIONS = ["steady", "left", "right", "several"]
 
 
 def program(name, probes, module=COUNTS, header="vars = 8"):
@@ -36,19 +34,6 @@ def sums(text, probe=0):
     v = [int(x) for x in m.groups()]
     assert v[0] == sum(v[1:]), m.group(0)
     return v
-
-
-class Counts(Live):
-    """Calls so far of each function, while its threads stand still."""
-
-    def __init__(self, threads=4, *plugin):
-        super().__init__([COUNTS, str(threads), *plugin])
-
-    def calls(self):
-        return dict(zip(FUNCTIONS, map(int, self("stop").split())))
-
-    def go(self):
-        assert self("go") == "ok"
 
 
 @alone

@@ -18,28 +18,8 @@ from tap import *  # noqa: E402,F403
 from live import *  # noqa: E402,F403
 import watching  # noqa: E402
 
-COUNTS = target("counts")
 DIR = tempfile.mkdtemp(prefix="dp-owners-")
 os.environ["DPROBES_DIR"] = os.path.join(DIR, "driver")
-FUNCTIONS = ["steady", "left", "right", "several"]
-
-
-class Counts(Live):
-    """Calls so far of each function, while its threads stand still."""
-
-    def __init__(self, threads=4, *plugin, program=COUNTS, **kw):
-        super().__init__([program, str(threads), *plugin], **kw)
-
-    def calls(self):
-        return dict(zip(FUNCTIONS, map(int, self("stop").split())))
-
-    def go(self):
-        assert self("go") == "ok"
-
-    def clean_end(self):
-        assert not our_mappings(self.pid) and not code_differs(self.pid)
-        self.go()
-        assert self.end() == 0
 
 
 def owners(pid):

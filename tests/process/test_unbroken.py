@@ -15,12 +15,10 @@ from real import rows_of  # noqa: E402
 from tap import *  # noqa: E402,F403
 from live import *  # noqa: E402,F403
 
-COUNTS = target("counts")
 BASE = os.path.basename(COUNTS)
 PLUGIN = target("plugin.so")
 DIR = tempfile.mkdtemp(prefix="dp-unbroken-")
 os.environ["DPROBES_DIR"] = os.path.join(DIR, "driver")
-FUNCTIONS = ["steady", "left", "right", "several"]
 SEED = int(os.environ.get("DP_SEED", 3))
 
 
@@ -32,25 +30,6 @@ def program(name, probes, module=COUNTS, header="vars = 8"):
         for p in probes:
             f.write("offset = %s\n%s\n%s\n" % (p[0], p[2] if len(p) > 2 else "", p[1]))
     return path
-
-
-class Counts(Live):
-    """Calls so far of each function, while its threads stand still."""
-
-    def __init__(self, threads=8, *plugin):
-        super().__init__([COUNTS, str(threads), *plugin])
-
-    def calls(self):
-        return dict(zip(FUNCTIONS, map(int, self("stop").split())))
-
-    def go(self):
-        assert self("go") == "ok"
-
-    def clean_end(self):
-        left = our_mappings(self.pid), code_differs(self.pid), dprobes("list", "-p", self.pid).stdout
-        assert not left[0] and not left[1], left
-        self.go()
-        assert self.end() == 0
 
 
 def owners(pid):
@@ -117,7 +96,7 @@ def changes():
     chance = random.Random(SEED)
     paths = [program("p%d" % i, p, BASE) for i, p in enumerate(PROGRAMS)]
     for first in ("trace", "program"):
-        o = Counts()
+        o = Counts(8)
         before = o.calls()
         t = trace(o, *OTHERS) if first == "trace" else None
         dprobes("insert", program("stays", STAYS), "-p", o.pid, check=0)
@@ -209,7 +188,7 @@ def killed():
     chance = random.Random(SEED)
     paths = [program("p%d" % i, p, BASE) for i, p in enumerate(PROGRAMS)]
     stays = program("stays", STAYS)
-    o = Counts()
+    o = Counts(8)
     before = o.calls()
     t = trace(o, *OTHERS)
     o.go()
