@@ -9,9 +9,9 @@ name=$1 section=$2 about=$3 head=${4-}
 roff() {
 	if command -v lowdown >/dev/null; then
 		# Headings move up by a level, for the title has gone; headings in examples are none. Code is bold:
-		# many terminals show no other font.
+		# many terminals show no other font. Cells of tables are too narrow to be adjusted.
 		sed '/^```/,/^```/!s/^#\(#* \)/\1/' | lowdown -Tman |
-			sed -e 's/\\fC/\\fB/g' -e '/^T{$/a .na' -e '/^T}|T{$/a .na' # cells are too narrow to be adjusted
+			sed -e 's/\\fC/\\fB/g' -e '/^T{$/a .na' -e '/^T}|T{$/a .na'
 	else
 		cat >/dev/null
 		echo 'The documents of Dynamic Probes, in /usr/share/doc/dprobes or its source, describe it.'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-"""Programs whose file was deleted or replaced while they run, as an upgrade does: the file that they map is what counts,
-with a build-id and without one."""
+"""Programs whose file was deleted or replaced while they run, as an upgrade does: what they map is what counts, with a
+build-id and without one."""
 import os
 import re
 import shutil
