@@ -14,6 +14,7 @@
 #include "symbols/module-priv.h"
 
 #define FIRST_ADDRESS 0x10000
+#define ALIGN_MAX 0x10000
 
 struct section {
 	GElf_Shdr sh; /* as in the new file */
@@ -49,7 +50,8 @@ static bool read_sections(struct linking *l)
 		struct section *s = &l->v[i];
 		Elf_Scn *scn = elf_getscn(l->elf, i);
 
-		if (!scn || !gelf_getshdr(scn, &s->sh))
+		if (!scn || !gelf_getshdr(scn, &s->sh) || s->sh.sh_addralign > ALIGN_MAX ||
+		    s->sh.sh_addralign & (s->sh.sh_addralign - 1))
 			return false;
 		if (s->sh.sh_flags & SHF_COMPRESSED && (elf_compress(scn, 0, 0) < 0 || !gelf_getshdr(scn, &s->sh)))
 			return false;
