@@ -85,7 +85,6 @@ WITHOUT_CASE = {
     "/sys/kernel/btf/vmlinux: %s": "a kernel without BTF",
     "the kernel's BTF has no function %.60s": "tests/dpcc/test_kernel_types.py: it is asked for first",
     "%s matches more than %u functions": "tests/dpcc/test_kernel_types.py",
-    "%.80s: a source line of a module": "tests/dpcc/test_kernel_types.py",
     "it is a per-CPU variable": "needs a debug file of the kernel",
     "the kernel's debug file has no symbol at 0x%llx": "needs a debug file of the kernel",
     "no symbol of the kernel is at 0x%llx": "needs a debug file of the kernel",
