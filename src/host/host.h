@@ -113,7 +113,9 @@ struct dp_host_ops {
 	 * change(), which makes all of it true at once; dp_session_change() and its like.
 	 */
 	bool (*can_change)(void *session, u32 *words); /* how many there is room for */
-	bool (*fits)(void *session);                   /* or NULL, yes: dp_session_fits() */
+	/* Or NULL: what is added uses nothing that was not there at arming. dp_session_permit(), before add_spec(). */
+	void (*permit)(void *session, bool traps, int globals_fd);
+	bool (*fits)(void *session); /* or NULL, yes: dp_session_fits() */
 	void (*cancel)(void *session);
 	void (*drop)(void *session, u32 probe);
 	int (*pause)(void *session, u32 probe, bool pause); /* dp_session_pause() */
@@ -214,6 +216,14 @@ static inline bool dp_tracee_adopt(struct dp_tracee *t)
 static inline bool dp_tracee_can_change(struct dp_tracee *t, u32 *words)
 {
 	return t->ops->can_change && t->ops->can_change(t->session, words);
+}
+
+/* False: it cannot. */
+static inline bool dp_tracee_permit(struct dp_tracee *t, bool traps, int globals_fd)
+{
+	if (t->ops->permit)
+		t->ops->permit(t->session, traps, globals_fd);
+	return t->ops->permit;
 }
 
 static inline bool dp_tracee_fits(struct dp_tracee *t)

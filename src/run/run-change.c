@@ -38,10 +38,13 @@ static bool has_watchpoints(const struct run_module *m)
 }
 
 /* Whether the session can do with the module what the module wants. */
-static bool suits(const struct run_target *t, const struct run_module *m)
+static bool suits(struct dp_run *run, struct run_target *t, const struct run_module *m)
 {
-	return !has_watchpoints(m) && (!m->unit.nglobals || t->shares) &&
-	       (!(m->flags & DP_RUN_ALLOW_TRAP) || t->allows_trap);
+	bool traps = m->flags & DP_RUN_ALLOW_TRAP && !t->allows_trap, globals = m->unit.nglobals && !t->shares;
+
+	if (has_watchpoints(m) || (globals && !dp_run_open_globals(run)))
+		return false;
+	return !(traps || globals) || dp_tracee_permit(t->session, traps, globals ? run->globals_fd : -1);
 }
 
 /* Of a module that is in, and that this one was before, or is again. */
@@ -175,7 +178,7 @@ static bool sort_out(struct edit *e, const struct run_wanted *w)
 
 		if (r && !e->goes[r - t->ranges])
 			continue;
-		if (!suits(t, w->v[i]) || !dp_run_place_range(&e->v[e->n], w->v[i], 0, true))
+		if (!suits(e->run, t, w->v[i]) || !dp_run_place_range(&e->v[e->n], w->v[i], 0, true))
 			return false;
 		if (!place_words(e, &e->v[e->n], range_before(t, w->v[i])) || !find_places(e, &e->v[e->n])) {
 			free(e->v[e->n].at);
@@ -235,8 +238,11 @@ static void settle(struct edit *e, const struct run_wanted *w)
 	free(t->ranges);
 	t->ranges = e->v;
 	t->nranges = e->n;
-	for (u32 i = 0; i < t->nranges; i++)
+	for (u32 i = 0; i < t->nranges; i++) {
 		t->nwords = DP_MAX(t->nwords, end_of(&t->ranges[i]));
+		t->shares |= t->pid && t->ranges[i].m->unit.nglobals && !t->ranges[i].left_out;
+		t->allows_trap |= !!(t->ranges[i].m->flags & DP_RUN_ALLOW_TRAP);
+	}
 	e->v = NULL;
 	for (u32 i = 0; i < t->nprobes; i++)
 		if (!has_place(t, i))

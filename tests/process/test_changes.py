@@ -185,6 +185,53 @@ def one_of_two_goes():
 
 
 @alone
+def first_uses():
+    """the first programs come that use global variables and call chains: a program that is there sees every call, in
+    the session that it has"""
+    o = Counts(8)
+    calls = o.calls()
+    dprobes("insert", program("u1", [("steady", "inc lv, 0; abort")]), "-p", o.pid, check=0)
+    session, base = our_mappings(o.pid), os.path.basename(COUNTS)
+    o.go()
+    frames = ("wait_here", "push frames,3; log 3; exit")
+    for header, probes in (("logmax = 64", [frames]), ("gvars = 2", [("left", "inc gv, 0; abort")]),
+                           ("logmax = 64\ngvars = 2", [frames, ("left", "inc gv, 1; abort")])):
+        dprobes("remove", "--name", base)
+        dprobes("insert", program("u2", probes, base, header=header), "-p", o.pid, check=0)
+    time.sleep(0.1)
+    after = o.calls()
+    assert sums(dprobes("query", "--name", COUNTS, check=0).stdout)[0] == after["steady"] - calls["steady"]
+    n = sums(dprobes("query", "--name", base, check=0).stdout, 1)[0]
+    assert n and "gv 1 = %d\n" % n in dprobes("vars", "--all", "--global", check=0).stdout
+    log = wait_for(lambda: dprobes("log").stdout, what="records")
+    assert re.search(r"words = ", log) and not re.search(r"words = .*\b0(x0)?\b", log), repr(log[:500])
+    assert our_mappings(o.pid) == session
+    dprobes("-r", "-a", check=0)
+    assert not our_mappings(o.pid) and not code_differs(o.pid)
+    o.go()
+    assert o.end() == 0
+
+
+@alone
+def first_breakpoint():
+    """the first program with a breakpoint comes: those that are there stay in their session"""
+    signals = target("signals")
+    p = start([signals, "own-trap"], stdout=subprocess.PIPE, text=True)
+    assert p.stdout.readline().startswith("ready")
+    dprobes("insert", program("b1", [("step", "inc lv, 0; abort")], signals), "-p", p.pid, check=0)
+    session = our_mappings(p.pid)
+    r = dprobes("insert", program("b2", [("tiny", "inc lv, 0; abort")], os.path.basename(signals)), "-p", p.pid)
+    assert r.returncode and "E-SITE-TRAP" in r.stderr, r.stderr
+    dprobes("insert", program("b2", [("tiny", "inc lv, 0; abort")], os.path.basename(signals)), "-p", p.pid,
+            "--allow-trap", check=0)
+    wait_for(lambda: sums(dprobes("query", "--name", os.path.basename(signals), check=0).stdout)[0], what="hits")
+    assert our_mappings(p.pid) == session
+    dprobes("-r", "-a", check=0)
+    assert not our_mappings(p.pid) and not code_differs(p.pid)
+    assert stop(p) == 0
+
+
+@alone
 def changes_behind_a_hit():
     """a thread is behind the hit of an instruction that has faulted, in its handler, while programs come to that place
     and go: it goes on with the instruction, and a program that stays has a record of each call"""

@@ -110,6 +110,7 @@ static bool same_probes(struct dp_session *s, const struct dp_block *t, const st
 	s->region = t->ctl.region_lo;
 	s->rings_off = t->ctl.rings - s->region;
 	s->globals_off = s->opt.share_globals ? t->ctl.rings_hi - s->region : 0;
+	s->changes.has_globals = s->globals_off != 0;
 	if (s->globals_off && !dp_is_shared_at(s->pid, s->opt.globals_fd, t->ctl.rings_hi))
 		return false;
 	dp_compile_lay_out(s, s->spots, s->nspots);

@@ -80,7 +80,7 @@ static void make_layout(struct dp_session *s, struct layout *l)
 	l->rings_end = l->end = DP_ALIGN_UP(l->rings + s->calls.asks_off + (s->calls.any ? sizeof(struct dp_asks) : 0),
 					    PAGE);
 	s->globals_off = s->opt.share_globals ? l->rings_end : 0;
-	if (s->opt.share_globals)
+	if (s->opt.share_globals || s->opt.grows)
 		l->end += PAGE;
 }
 
@@ -222,7 +222,7 @@ static int share_rings(struct arming *a, u64 addr, u64 size, struct dp_error *er
 
 	if (fd < 0)
 		return fd;
-	r = dp_share_file(&a->remote, a->s->pidfd, fd, false, addr, size, err);
+	r = dp_share_file(&a->remote, a->s->pidfd, fd, false, addr, size, false, err);
 	if (r) {
 		close(fd);
 		fd = r == -dp_error_info(E_TARGET_SHARE)->number ? dp_share_theirs(&a->remote, addr, size, err) : -1;
@@ -267,6 +267,24 @@ static int map_rings(struct arming *a, struct dp_error *err)
 	return 0;
 }
 
+/* The page of global variables, or one that keeps its place, should they come later. */
+static int map_globals(struct arming *a, struct dp_error *err)
+{
+	struct dp_session *s = a->s;
+	u64 at = s->region + a->lay.rings_end;
+	struct dp_call keep = {
+	    SYS_mmap, {at, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, (u64)-1, 0}, 0};
+	int r;
+
+	if (a->lay.end == a->lay.rings_end)
+		return 0;
+	if (!s->globals_off)
+		return dp_arm_calls(a, &keep, 1, "mapping the place of global variables", err);
+	r = dp_share_file(&a->remote, s->pidfd, s->opt.globals_fd, true, at, PAGE, false, err);
+	s->changes.has_globals = !r;
+	return r;
+}
+
 static int fill_region(struct arming *a, struct dp_error *err)
 {
 	struct dp_session *s = a->s;
@@ -286,8 +304,8 @@ static int fill_region(struct arming *a, struct dp_error *err)
 		r = dp_mem_write(&a->mem, a->ctl->tids + a->ctl->nslots * 4ull, &a->ctl->pid, 4, err);
 	if (!r)
 		r = map_rings(a, err);
-	if (!r && s->globals_off)
-		r = dp_share_file(&a->remote, s->pidfd, s->opt.globals_fd, true, s->region + s->globals_off, PAGE, err);
+	if (!r)
+		r = map_globals(a, err);
 	/* All tables, before there is anything that a successor or the first signal looks up in them. */
 	if (!r) {
 		s->block.ctl = *a->ctl;

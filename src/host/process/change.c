@@ -49,7 +49,7 @@ struct change {
 
 u64 dp_changes_room(struct dp_session *s, u64 control_size)
 {
-	s->changes.size = s->opt.grows ? DP_ALIGN_UP(4 * MiB + 8 * (control_size - dp_unwind_size(&s->unwind)), PAGE)
+	s->changes.size = s->opt.grows ? DP_ALIGN_UP(8 * MiB + 8 * (control_size - dp_unwind_size(&s->unwind)), PAGE)
 				       : 0;
 	return s->changes.size;
 }
@@ -422,8 +422,10 @@ static int put_first(struct change *c, struct dp_error *err)
 {
 	struct dp_session *s = c->a.s;
 	struct arming *a = &c->a;
-	int r = dp_build_next(a, &c->both, c->spots, c->nspots, c->first, c->first_size, err);
+	int r = dp_first_map(a, err);
 
+	if (!r)
+		r = dp_build_next(a, &c->both, c->spots, c->nspots, c->first, c->first_size, err);
 	if (r)
 		return r;
 	a->ctl->state = DP_STATE_ARMING; /* nobody goes on with it who does not know both plans */
@@ -680,6 +682,7 @@ void dp_session_cancel(struct dp_session *s)
 	}
 	dp_session_forget_idle(s);
 	trim_probes(s);
+	dp_first_cancel(s);
 }
 
 static void detach(struct change *c)
@@ -724,8 +727,7 @@ static bool has_room(const struct dp_session *s)
 	for (u32 i = 0; i < s->nprobes; i++)
 		if (s->probes[i].event && (s->probes[i].fresh || s->probes[i].leaving) && s->probes[i].event->is_watch)
 			return false;
-	return s->nprobes <= s->changes.probes && (s->unwind.n || !dp_session_uses(s, DP_OP_PUSH_FRAMES)) &&
-	       (s->exits || !dp_session_calls_exits(s));
+	return s->nprobes <= s->changes.probes;
 }
 
 bool dp_session_fits(struct dp_session *s)
@@ -746,6 +748,8 @@ static int change(struct dp_session *s, struct dp_error *err)
 		r = dp_mem_open(&c.a.mem, s->pid, err);
 	if (!r)
 		dp_block_actions(&c.a.mem, &s->block.ctl);
+	if (!r)
+		r = dp_first_prepare(s, &c.a.mem, err);
 	if (!r)
 		r = make_plan(&c, err);
 	if (!r) {

@@ -293,6 +293,8 @@ int dp_build_next(struct arming *a, const struct dp_plan *plan, const struct dp_
 
 	if (!r) {
 		*c = a->s->block.ctl;
+		c->exits = a->s->exits;
+		c->unwind = a->s->changes.unwind ? a->s->changes.unwind : c->unwind;
 		r = put_all(a->s, c, plan, spots, nspots, areas, nareas, &at, origin);
 		c->self = origin;
 		c->size = at;

@@ -40,6 +40,11 @@ static bool can_change(void *s, u32 *words)
 	return dp_session_can_change(s, words);
 }
 
+static void permit(void *s, bool traps, int globals_fd)
+{
+	dp_session_permit(s, traps, globals_fd);
+}
+
 static bool fits(void *s)
 {
 	return dp_session_fits(s);
@@ -215,6 +220,7 @@ const struct dp_host_ops dp_process_ops = {
     .adopt = adopt,
     .adopted = adopted,
     .can_change = can_change,
+    .permit = permit,
     .fits = fits,
     .cancel = cancel,
     .drop = drop,

@@ -134,6 +134,8 @@ int dp_session_arm(struct dp_session *s, struct dp_error *err);
 bool dp_session_can_change(struct dp_session *s, u32 *words); /* how many there is room for */
 /* Before dp_session_change(): false: it would be -ENOSPC. True: it may be, still. */
 bool dp_session_fits(struct dp_session *s);
+/* What is added may use breakpoints, and this file for its global variables (-1: it has none), as by the options. */
+void dp_session_permit(struct dp_session *s, bool traps, int globals_fd);
 void dp_session_cancel(struct dp_session *s); /* what was added or dropped, and not yet changed */
 void dp_session_drop(struct dp_session *s, u32 probe);
 /*

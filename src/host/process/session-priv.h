@@ -96,6 +96,8 @@ struct dp_changes { /* change.c: room for probes that come while the session is 
 	u64 jit_used;           /* of the room for compiled programs */
 	bool unsure;            /* bytes may be in any step */
 	bool busy;              /* somebody may still be in detours that have gone */
+	u64 unwind;             /* first-use.c: where tables of call chains that have come stand; 0: none have */
+	bool has_globals;       /* the page behind the rings is that of global variables */
 };
 
 struct dp_calls_part {           /* process-calls.c */
@@ -270,12 +272,20 @@ u32 dp_session_heirs(const struct dp_session *s, pid_t **pids);
 /* What dprobes that have ended left in the process, and in others that inherited it, is taken out. E_TARGET_BUSY */
 int dp_settle_predecessors(struct dp_session *s, struct dp_error *err);
 
+/* first-use.c, for change.c: before the plan; with the process attached; and the change comes to nothing. */
+struct arming;
+int dp_first_prepare(struct dp_session *s, const struct dp_mem *mem, struct dp_error *err);
+int dp_first_map(struct arming *a, struct dp_error *err);
+void dp_first_cancel(struct dp_session *s);
+
 /* shared.c */
 /*
  * Map size bytes of our file fd at addr in the process, shared. was_there: a dprobes that was killed may have left a
- * descriptor of it in the process. E_TARGET_SHARE besides the errors of calls.
+ * descriptor of it in the process. replace: in the place of what we have mapped there. E_TARGET_SHARE besides the
+ * errors of calls.
  */
-int dp_share_file(struct dp_remote *r, int pidfd, int fd, bool was_there, u64 addr, u64 size, struct dp_error *err);
+int dp_share_file(struct dp_remote *r, int pidfd, int fd, bool was_there, u64 addr, u64 size, bool replace,
+		  struct dp_error *err);
 /*
  * The same with a memory file that the process makes, where no descriptor can be sent to it (one that has only one
  * left, or whose first thread has ended, before Linux 6.9). The result is our descriptor of it, sealed.

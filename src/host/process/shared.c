@@ -124,10 +124,11 @@ static bool is_file(const char *path, void *arg)
 	return !stat(path, &st) && st.st_ino == file->st_ino && st.st_dev == file->st_dev && S_ISREG(st.st_mode);
 }
 
-static int map_there(struct dp_remote *r, u64 there, u64 addr, u64 size, struct dp_error *err)
+static int map_there(struct dp_remote *r, u64 there, u64 addr, u64 size, bool replace, struct dp_error *err)
 {
+	u64 fixed = replace ? MAP_FIXED : MAP_FIXED_NOREPLACE;
 	struct dp_call calls[] = {
-	    {SYS_mmap, {addr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, there, 0}, 0},
+	    {SYS_mmap, {addr, size, PROT_READ | PROT_WRITE, MAP_SHARED | fixed, there, 0}, 0},
 	    {SYS_close, {there}, 0},
 	};
 	int e = dp_remote_calls(r, calls, DP_ARRAY_SIZE(calls), err);
@@ -147,7 +148,8 @@ static int open_pidfd(pid_t pid)
 	return (int)syscall(SYS_pidfd_open, tid, tid == pid ? 0 : O_EXCL /* PIDFD_THREAD */);
 }
 
-int dp_share_file(struct dp_remote *r, int pidfd, int fd, bool was_there, u64 addr, u64 size, struct dp_error *err)
+int dp_share_file(struct dp_remote *r, int pidfd, int fd, bool was_there, u64 addr, u64 size, bool replace,
+		  struct dp_error *err)
 {
 	struct dp_call pair = {SYS_socketpair, {AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, r->table + SCRATCH, 0, MARK}, 0};
 	int own = dp_memory_tid(r->tracer->pid) == r->tracer->pid ? -1 : open_pidfd(r->tracer->pid);
@@ -177,7 +179,7 @@ int dp_share_file(struct dp_remote *r, int pidfd, int fd, bool was_there, u64 ad
 		close(end);
 	if (e || there < 0)
 		return (int)(e ? e : there);
-	return map_there(r, (u64)there, addr, size, err);
+	return map_there(r, (u64)there, addr, size, replace, err);
 }
 
 static uid_t user_of(pid_t pid)
@@ -212,7 +214,7 @@ int dp_share_theirs(struct dp_remote *r, u64 addr, u64 size, struct dp_error *er
 		dp_remote_calls(r, &shut, 1, NULL);
 		return fd;
 	}
-	e = map_there(r, (u64)make.ret, addr, size, err);
+	e = map_there(r, (u64)make.ret, addr, size, false, err);
 	if (e) {
 		close(fd);
 		return e;
