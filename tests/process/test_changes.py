@@ -213,6 +213,25 @@ def first_uses():
 
 
 @alone
+def many_more():
+    """400 probes come to two: a program that is there sees every call, in the session that it has"""
+    o, base = Counts(8), os.path.basename(COUNTS)
+    calls = o.calls()
+    dprobes("insert", program("n1", [("steady", "inc lv, 0; abort"), ("several", "abort")]), "-p", o.pid, check=0)
+    session = our_mappings(o.pid)
+    o.go()
+    dprobes("insert", program("n2", [("left" if i % 2 else "right", "inc lv, %d; abort" % (i % 8)) for i in range(400)],
+                              base), "-p", o.pid, check=0)
+    after = o.calls()
+    assert sums(dprobes("query", "--name", COUNTS, check=0).stdout)[0] == after["steady"] - calls["steady"]
+    assert our_mappings(o.pid) == session
+    dprobes("-r", "-a", check=0)
+    assert not our_mappings(o.pid) and not code_differs(o.pid)
+    o.go()
+    assert o.end() == 0
+
+
+@alone
 def first_breakpoint():
     """the first program with a breakpoint comes: those that are there stay in their session"""
     signals = target("signals")

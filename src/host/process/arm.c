@@ -49,8 +49,8 @@ static void make_layout(struct dp_session *s, struct layout *l)
 
 	for (u32 i = 0; i < s->nprobes; i++)
 		code += s->probes[i].event ? DP_ALIGN_UP(s->probes[i].event->prog.len, 16) + 16 : 0;
-	s->changes.probes = s->opt.grows ? power_of_two(DP_MAX(256u, 2 * s->nprobes)) : s->nprobes;
-	s->changes.words = s->opt.grows ? power_of_two(DP_MAX(8192u, 4 * s->nwords)) : s->nwords;
+	s->changes.probes = s->opt.grows ? power_of_two(DP_MAX(1024u, 4 * s->nprobes)) : s->nprobes;
+	s->changes.words = s->opt.grows ? power_of_two(DP_MAX(32768u, 8 * s->nwords)) : s->nwords;
 	code += s->watch.n * (sizeof(struct dp_probe_rt) + sizeof(struct dp_watch_rt)) + 64;
 	code += pages ? DP_PAGES_RANGES * sizeof(struct dp_range) : 0;
 	l->ncpus = (u32)sysconf(_SC_NPROCESSORS_CONF);
