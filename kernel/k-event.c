@@ -351,6 +351,8 @@ int dp_k_event_define(const char *line, bool plain, struct dp_error *err)
 	}
 	if (!r && e->rp.kp.symbol_name && !dp_k_resolve(e->symbol, &e->at, NULL))
 		e->at += e->rp.kp.offset;
+	if (!r && dp_k_ring_ready())
+		r = dp_fail(err, E_ARM_NOMEM, "the log of each processor");
 	if (!r) {
 		r = put_in_place(e, err);
 		if (!e->at)

@@ -84,10 +84,11 @@ struct dp_record *dp_k_log_next(struct dp_k_log *log);
 void dp_k_log_taken(struct dp_k_log *log);
 void dp_k_log_free(struct dp_k_log *log);
 /* Records are taken out while anybody does so: what comes when there is no room is lost then. */
-void dp_k_take_begin(void);
+int dp_k_take_begin(void);
 void dp_k_take_end(void);
 void dp_k_log_clear(int cpu);
 u32 dp_k_ring_kb(void);       /* of one processor's log */
+int dp_k_ring_ready(void);    /* before the first event: until then the rings are small */
 int dp_k_ring_resize(u32 kb); /* what was logged is lost; no event may be on. -EBUSY while somebody takes records */
 
 /* k-chosen.c */

@@ -238,14 +238,14 @@ static const struct file_operations trace_fops = {.owner = THIS_MODULE,
 
 static int pipe_open(struct inode *inode, struct file *f)
 {
-	struct opened *o;
+	struct opened *o = kzalloc(sizeof(*o), GFP_KERNEL);
+	int r = o ? dp_k_take_begin() : -ENOMEM;
 
-	o = kzalloc(sizeof(*o), GFP_KERNEL);
-	if (!o)
-		return -ENOMEM;
-	dp_k_take_begin();
-	f->private_data = o;
-	return 0;
+	if (r)
+		kfree(o);
+	else
+		f->private_data = o;
+	return r;
 }
 
 static int pipe_fill(struct opened *o, int cpu)

@@ -21,9 +21,11 @@ module_param(buffer_kb, uint, 0400);
 MODULE_PARM_DESC(buffer_kb, "log of each processor in KiB, a power of two");
 
 static u64 ring_size;
+static u32 shown_kb; /* the size that the rings have, or will have with the first event */
 struct dp_k_sink *dp_k_sinks;  /* by processor */
 static DEFINE_MUTEX(log_lock); /* who reads, clears or replaces the rings */
 static u32 takers;             /* under it */
+static bool ready;             /* under it: the rings have their size */
 
 static __always_inline struct dp_record *record_at(const struct dp_k_sink *s, u64 at)
 {
@@ -150,14 +152,19 @@ static void set_overwrite(bool on)
 		WRITE_ONCE(dp_k_sinks[cpu].overwrite, on);
 }
 
-void dp_k_take_begin(void)
+int dp_k_take_begin(void)
 {
+	int r = dp_k_ring_ready(); /* they stay as they are while records are taken */
+
+	if (r)
+		return r;
 	mutex_lock(&log_lock);
 	if (!takers++) {
 		set_overwrite(false);
 		synchronize_rcu(); /* producers that may still move the tail are through */
 	}
 	mutex_unlock(&log_lock);
+	return 0;
 }
 
 void dp_k_take_end(void)
@@ -229,36 +236,66 @@ static void exchange_rings(struct dp_ring **rings, u64 size)
 
 u32 dp_k_ring_kb(void)
 {
-	return (u32)(READ_ONCE(ring_size) / 1024);
+	return READ_ONCE(shown_kb);
 }
 
-int dp_k_ring_resize(u32 kb)
+static u64 size_of(u32 kb)
 {
-	u64 size = roundup_pow_of_two(clamp(kb, LEAST_KB, MOST_KB)) * 1024ull;
+	return roundup_pow_of_two(clamp(kb, LEAST_KB, MOST_KB)) * 1024ull;
+}
+
+/* first: unless it was done already. */
+static int put_rings(u64 size, bool first)
+{
 	struct dp_ring **rings = new_rings(size);
 	int r = 0;
 
 	if (!rings)
 		return -ENOMEM;
 	mutex_lock(&log_lock);
-	if (takers)
+	if (takers && !(first && ready))
 		r = -EBUSY;
-	else
+	else if (!(first && ready))
 		exchange_rings(rings, size);
+	if (!r) {
+		WRITE_ONCE(shown_kb, (u32)(ring_size / 1024));
+		ready = true;
+	}
 	mutex_unlock(&log_lock);
 	free_rings(rings);
 	return r;
 }
 
+int dp_k_ring_resize(u32 kb)
+{
+	return put_rings(size_of(kb), false);
+}
+
+int dp_k_ring_ready(void)
+{
+	bool is;
+
+	mutex_lock(&log_lock);
+	is = ready;
+	mutex_unlock(&log_lock);
+	return is ? 0 : put_rings(size_of(buffer_kb), true);
+}
+
+/* Small ones: most who load the module use no event files. */
 int dp_k_ring_init(void)
 {
-	int r;
+	struct dp_ring **rings;
 
 	dp_k_sinks = kcalloc(nr_cpu_ids, sizeof(*dp_k_sinks), GFP_KERNEL);
-	r = dp_k_sinks ? dp_k_ring_resize(buffer_kb) : -ENOMEM;
-	if (r)
+	rings = dp_k_sinks ? new_rings(size_of(0)) : NULL;
+	if (!rings) {
 		kfree(dp_k_sinks);
-	return r;
+		return -ENOMEM;
+	}
+	exchange_rings(rings, size_of(0));
+	free_rings(rings);
+	shown_kb = (u32)(size_of(buffer_kb) / 1024);
+	return 0;
 }
 
 void dp_k_ring_exit(void)
