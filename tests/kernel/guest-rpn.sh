@@ -25,7 +25,7 @@ ignore = 0
 maxhits = 1000
 inc lv,0
 push d, 16
-push r, rsp
+push r, esp
 log mrf
 exit
 END
@@ -806,6 +806,7 @@ END
 	say $? "without the module a program is refused"
 	$dprobes kernel load dprobes.ko
 	slides
+	slides_in_c
 	traced
 	facilities
 	kernel_only

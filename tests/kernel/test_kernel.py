@@ -283,7 +283,7 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
         if group == "ktrace":
             argv += debug_files(work) + [os.path.join(HERE, "victim.c")]
         if group == "krpn":
-            argv += for_programs(kernel, work)
+            argv += for_programs(kernel, work) + debug_files(work)
         if group == "limits":
             argv.append(os.path.join(BUILD, "tests", "kernel", "raw"))
         if group == "worlds":
