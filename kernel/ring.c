@@ -21,7 +21,7 @@ module_param(buffer_kb, uint, 0400);
 MODULE_PARM_DESC(buffer_kb, "log of each processor in KiB, a power of two");
 
 static u64 ring_size;
-static u32 shown_kb; /* the size that the rings have, or will have with the first event */
+static u32 shown_kb;           /* the size that the rings have, or will have with the first event */
 struct dp_k_sink *dp_k_sinks;  /* by processor */
 static DEFINE_MUTEX(log_lock); /* who reads, clears or replaces the rings */
 static u32 takers;             /* under it */

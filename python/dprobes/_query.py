@@ -16,9 +16,9 @@ class Function:
     name: str
     symbol: str               # its name in the file
     module: str
-    address: int
+    address: Optional[int]    # None: of a module of the kernel that is not loaded
     size: int
-    outcome: str              # jump, trap, ftrace or refused
+    outcome: str              # jump, trap, ftrace, refused or waits
     code: Optional[str]       # why it is no jump
     reason: Optional[str]
 
@@ -27,8 +27,9 @@ def funcs(pattern: Optional[str] = None, *, pid: Optional[int] = None, file: Opt
     """Functions of a process ([MODULE:]PATTERN) or of a file that match a pattern. Changes nothing."""
     where = ["-p", str(pid)] if pid is not None else [os.fspath(file)] if file is not None else []
     text, _ = ask("funcs", "--json", *where, *([pattern] if pattern else []))
-    return [Function(o["function"], o["symbol"], o["module"], int(o["address"], 16), o["size"], o["outcome"],
-                     o.get("code"), o.get("reason")) for o in objects(text) if "function" in o]
+    return [Function(o["function"], o["symbol"], o["module"], int(o["address"], 16) if o["address"] else None,
+                     o["size"], o["outcome"], o.get("code"), o.get("reason"))
+            for o in objects(text) if "function" in o]
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,8 @@ const struct cmd_spec dp_cmd_specs[VERB_COUNT] = {
 		    .about = "Show what can be probed: the outcome that a probe on each function would get, and "
 			     "why.",
 		    .notes = "Outcomes: jump (the usual, nanoseconds), trap (a breakpoint, only with --allow-trap), "
-			     "refused. Patterns are those of the shell and need quotes.",
+			     "refused; in the kernel ftrace, too, and waits in a module that is not loaded. "
+			     "Patterns are those of the shell and need quotes.",
 		    .examples = "dprobes funcs -p 1234 'SSL_*'\n"
 				"dprobes funcs -p 1234 'libc:mem*'\n"
 				"dprobes funcs /usr/bin/redis-server '*Command'\n"
