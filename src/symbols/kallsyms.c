@@ -78,12 +78,17 @@ struct search {
 	void *arg;
 };
 
+bool dp_ksym_is_front(const char *name, const char *pattern)
+{
+	return (!strncmp(name, "__pfx_", 6) || !strncmp(name, "__cfi_", 6)) && strcmp(name, pattern) != 0;
+}
+
 static int try_function(const struct dp_ksym *sym, char type, void *arg)
 {
 	const struct search *s = arg;
 
 	if (!strchr(FUNCTIONS, type) || strcmp(sym->module, s->module ? s->module : "") ||
-	    fnmatch(s->pattern, sym->name, 0))
+	    fnmatch(s->pattern, sym->name, 0) || dp_ksym_is_front(sym->name, s->pattern))
 		return 0;
 	return s->fn(sym, s->arg);
 }

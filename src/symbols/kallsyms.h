@@ -54,4 +54,7 @@ bool dp_kernel_build_id(const char *module, char *hex, size_t size);
 struct dp_module;
 int dp_kernel_debug_open(const char *module, struct dp_module **m, struct dp_error *err);
 
+/* __pfx_NAME and __cfi_NAME are no functions, but what compilers put in front of them. Of a pattern none is meant. */
+bool dp_ksym_is_front(const char *name, const char *pattern);
+
 #endif

@@ -142,7 +142,7 @@ static bool is_alias(Dwfl_Module *mod, int all, const char *name, const GElf_Sym
 static bool is_wanted(const char *name, const GElf_Sym *s, const char *pattern)
 {
 	return name && *name && GELF_ST_TYPE(s->st_info) == STT_FUNC && s->st_shndx != SHN_UNDEF &&
-	       !strstr(name, ".cold") && !fnmatch(pattern, name, 0);
+	       !strstr(name, ".cold") && !fnmatch(pattern, name, 0) && !dp_ksym_is_front(name, pattern);
 }
 
 int dp_kernel_module_each(const char *module, const char *pattern, int (*fn)(const struct dp_ksym *sym, void *arg),
