@@ -136,7 +136,7 @@ struct dp_traps { /* trapping byte -> where it goes on; read at any time */
 	struct dp_redirect v[];
 };
 
-#define DP_MGR_HASH 32768 /* all functions of a kernel at once are 43 000 points, and each looks for others nearby */
+#define DP_MGR_HASH 16384 /* all functions of a kernel at once are 43 000 points: three of them in each */
 
 struct dp_manager {
 	const struct dp_mgr_host *host;

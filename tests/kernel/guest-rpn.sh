@@ -461,7 +461,7 @@ late_in_c() {
 	$dprobes trace -o /tmp/out 'p kmod(dummy):dummy_xmit len=$skb->len name=$dev->name' \
 		'p kmod(dummy):dummy_* n=count by $comm' 'p kernel:dev_ioctl i=count' >/tmp/tables 2>/tmp/err &
 	tracer=$!
-	soon '$dprobes list 2>/dev/null | grep -q "dummy_xmit.*PENDING"'
+	soon '$dprobes list 2>/dev/null | grep -q dev_ioctl' && $dprobes list | grep -q "dummy_xmit.*PENDING"
 	say $? "lines with names for a module that is not loaded"
 	insmod dummy.ko
 	ifconfig dummy0 10.1.1.1 netmask 255.255.255.0 up
