@@ -125,6 +125,12 @@ static struct node *argument(struct dpcc *c, const struct tok *t, const char *na
 	if (c->target.watched || c->target.is_return)
 		dp_cc_fail(c, t, E_EVENT_ARGN, "$%s is known only at the function's entry", name);
 	real = c->mod || c->target.tracepoint ? dp_cc_parameter_name(c, (u32)i) : NULL;
+	if (c->target.copy_of) { /* where it is not known there, the copy is left out */
+		struct node *n = real ? dp_cc_variable(c, t, real, false) : NULL;
+
+		c->no_result |= !n;
+		return n ? n : probe_value(c, t, name, dp_cc_format(c, "push r,%s;", dp_name_of_arg(0)));
+	}
 	if (real)
 		return dp_cc_probed(c, t, real, true);
 	if (c->target.tracepoint && dp_cc_btf_parameter(c, 1))
