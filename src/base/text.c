@@ -76,3 +76,14 @@ u64 dp_time_unit(const char *p, u32 *len)
 	*len = 2;
 	return ns[(u8)*p];
 }
+
+bool dp_strip_deleted(char *path)
+{
+	static const char gone[] = " (deleted)";
+	size_t len = strlen(path), n = sizeof(gone) - 1;
+
+	if (len <= n || strcmp(path + len - n, gone) != 0)
+		return false;
+	path[len - n] = '\0';
+	return true;
+}

@@ -39,4 +39,7 @@ size_t dp_clean(char *to, size_t room, const char *s, size_t n, const char *keep
  */
 u64 dp_time_unit(const char *p, u32 *len);
 
+/* Takes away what the kernel puts behind the name of a file that is gone. Whether it was there. */
+bool dp_strip_deleted(char *path);
+
 #endif

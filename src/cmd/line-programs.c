@@ -207,10 +207,13 @@ static void add_process_statics(struct statics *s, struct line_finder *f)
 		const char *path = map && *map->path == '/' ? map->path : dp_module_path(im->mod);
 		char file[4096];
 
+		if (only ? im != only : !is_meant(s, path, NULL))
+			continue;
+		any = true;
+		if (!has_static(s, im->mod))
+			continue;
 		dp_process_image_file(proc, im, file, sizeof(file));
-		any |= only ? im == only : is_meant(s, path, NULL);
-		if ((only ? im == only : is_meant(s, path, NULL)) && has_static(s, im->mod))
-			add_statics(s, file, path);
+		add_statics(s, file, path);
 	}
 	s->met |= any;
 	if (!any)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/nearest.h"
+#include "base/text.h"
 #include "run/run-select.h"
 #include "symbols/symbols.h"
 
@@ -159,20 +160,11 @@ static bool read_comm(pid_t pid, char *buf, size_t size)
 /* The last part of the path of its file; false: it has none (a thread of the kernel), or may not be looked at. */
 static bool read_exe(pid_t pid, char *buf, size_t size)
 {
-	char path[64], text[PATH], *base, *gone;
-	ssize_t n;
+	char text[PATH];
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	n = readlink(path, text, sizeof(text) - 1);
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	gone = strstr(text, " (deleted)");
-	if (gone && !gone[10])
-		*gone = '\0';
-	base = strrchr(text, '/');
-	snprintf(buf, size, "%s", base ? base + 1 : text);
-	return true;
+	dp_process_exe(pid, text, sizeof(text));
+	snprintf(buf, size, "%s", dp_base_name(text));
+	return *text;
 }
 
 pid_t dp_parent_of(pid_t pid)

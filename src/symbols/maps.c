@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "symbols/sym-process-priv.h"
 
 #define MODE 5u     /* "r-xp " */
@@ -44,9 +45,7 @@ static u64 take_number(char **line, int base, char end)
 /* By hand: many of these lines are read for each process that is probed. */
 static bool parse_line(char *line, struct dp_map *map)
 {
-	static const char gone[] = " (deleted)";
 	const char *mode;
-	size_t len;
 
 	*map = (struct dp_map){0};
 	map->lo = take_number(&line, 16, '-');
@@ -67,11 +66,7 @@ static bool parse_line(char *line, struct dp_map *map)
 	map->shared = mode[3] == 's';
 	line += strspn(line, " ");
 	line[strcspn(line, "\n")] = '\0';
-	len = strlen(line);
-	if (map->inode && len >= sizeof(gone) && !strcmp(line + len - (sizeof(gone) - 1), gone)) {
-		line[len - (sizeof(gone) - 1)] = '\0';
-		map->deleted = true;
-	}
+	map->deleted = map->inode && dp_strip_deleted(line);
 	unescape(line);
 	map->path = strdup(line);
 	return map->path != NULL;

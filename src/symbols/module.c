@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "symbols/module-priv.h"
 
 static bool read_segments(struct dp_module *m)
@@ -229,14 +230,12 @@ static void share_no_more(const struct dp_module *m)
 /* A file is called what it is called in the process whose mapping leads to it. */
 static const char *name_of(const char *path, char *name, size_t size)
 {
-	static const char gone[] = " (deleted)";
 	ssize_t n = strstr(path, "/map_files/") ? readlink(path, name, size - 1) : -1;
 
 	if (n <= 0)
 		return path;
 	name[n] = '\0';
-	if ((size_t)n > strlen(gone) && !strcmp(name + n - strlen(gone), gone))
-		name[(size_t)n - strlen(gone)] = '\0';
+	dp_strip_deleted(name);
 	return name;
 }
 

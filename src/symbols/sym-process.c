@@ -315,15 +315,13 @@ static bool add_image(struct dp_process *p, const struct dp_map *map, const char
 
 void dp_process_exe(pid_t pid, char *buf, size_t size)
 {
-	static const char gone[] = " (deleted)";
 	char path[64];
 	ssize_t n;
 
 	dp_format(path, sizeof(path), "/proc/%d/exe", (int)pid);
 	n = readlink(path, buf, size - 1);
 	buf[n > 0 ? n : 0] = '\0';
-	if (n >= (ssize_t)sizeof(gone) && !strcmp(buf + n - (sizeof(gone) - 1), gone))
-		buf[n - (ssize_t)(sizeof(gone) - 1)] = '\0';
+	dp_strip_deleted(buf);
 }
 
 /* How well a line HIERARCHY:CONTROLLERS:PATH tells in which group a process is. */

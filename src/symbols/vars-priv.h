@@ -12,9 +12,8 @@ struct var_place { /* the instruction from which a variable is looked at */
 	Dwarf_Die cu;
 	Dwarf_Die func; /* the function whose frame this is, not an inlined one */
 	bool has_func;
-	const char
-	    *copy_of;    /* the function of which an inlined copy begins there, and whose variables are meant; NULL */
-	const char *why; /* set by whoever fails */
+	const char *copy_of; /* see dp_var_find() */
+	const char *why;     /* set by whoever fails */
 };
 
 /* Pieces of a location expression; false: why is set. attr: the attribute that it comes from. */

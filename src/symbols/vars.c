@@ -391,14 +391,13 @@ static bool copy_scope(struct var_place *p, Dwarf_Die *copy)
 static int scopes_of(struct var_place *p, Dwarf_Die *v)
 {
 	Dwarf_Die *scopes = NULL;
-	int found = dp_mod_scopes(&p->cu, p->pc, &scopes), n = 0;
 	bool has_own = false;
+	int found, n = 0;
 	Dwarf_Addr low;
 
-	if (p->copy_of) {
-		free(scopes);
+	if (p->copy_of)
 		return copy_scope(p, v);
-	}
+	found = dp_mod_scopes(&p->cu, p->pc, &scopes);
 	if (p->has_func && !dwarf_lowpc(&p->func, &low) && low == p->pc) {
 		v[n++] = p->func;
 		has_own = true;

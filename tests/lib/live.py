@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 
-from tap import code_differs, dprobes, need, our_mappings, start, stop, target, test, text_of
+from tap import code_differs, dprobes, need, our_mappings, start, stop, target, test, text_of, wait_for
 
 COUNTS = target("counts")
 FUNCTIONS = ["steady", "left", "right", "several"]
@@ -50,6 +50,37 @@ class Counts(Live):
         assert not left[0] and not left[1], left
         self.go()
         assert self.end() == 0
+
+
+def rpn_program(folder, name, probes, module=COUNTS, header="vars = 8"):
+    """A file of the language. probes: (offset, code) or (offset, code, more)"""
+    path = os.path.join(folder, name + ".rpn")
+    with open(path, "w") as f:
+        f.write("name = %s\nid = 7\n%s\n" % (module, header))
+        for p in probes:
+            f.write("offset = %s\n%s\n%s\n" % (p[0], p[2] if len(p) > 2 else "", p[1]))
+    return path
+
+
+def sums(text, probe=0):
+    """the counts of a probe in all processes: hits, and the parts that they are made of"""
+    m = re.search(r"probe %d: .*hits (\d+): recorded (\d+), passed over (\d+), not logged (\d+), missed (\d+), "
+                  r"lost (\d+)" % probe, text)
+    v = [int(x) for x in m.groups()]
+    assert v[0] == sum(v[1:]), m.group(0)
+    return v
+
+
+def owners(pid):
+    """The dprobes that have probes in a process."""
+    return {int(x) for x in re.findall(r" dprobes (\d+)", dprobes("list", "-p", pid, check=0).stdout)}
+
+
+def armed(t, pid):
+    """A trace whose probes stand."""
+    wait_for(lambda: t.poll() is not None or t.pid in owners(pid), what="the probes")
+    assert t.poll() is None, text_of(t.err_path)
+    return t
 
 
 def system_calls(pid, command):

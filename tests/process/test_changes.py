@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Programs come and go in a process: those that stay miss nothing; a change happens as a whole or not at all."""
+import functools
 import os
 import random
 import re
@@ -17,23 +18,7 @@ DIR = tempfile.mkdtemp(prefix="dp-changes-")
 os.environ["DPROBES_DIR"] = os.path.join(DIR, "driver")
 
 
-def program(name, probes, module=COUNTS, header="vars = 8"):
-    """probes: (offset, code) or (offset, code, more)"""
-    path = os.path.join(DIR, name + ".rpn")
-    with open(path, "w") as f:
-        f.write("name = %s\nid = 7\n%s\n" % (module, header))
-        for p in probes:
-            f.write("offset = %s\n%s\n%s\n" % (p[0], p[2] if len(p) > 2 else "", p[1]))
-    return path
-
-
-def sums(text, probe=0):
-    """the counts of a probe in all processes: hits, and the parts that they are made of"""
-    m = re.search(r"probe %d: .*hits (\d+): recorded (\d+), passed over (\d+), not logged (\d+), missed (\d+), "
-                  r"lost (\d+)" % probe, text)
-    v = [int(x) for x in m.groups()]
-    assert v[0] == sum(v[1:]), m.group(0)
-    return v
+program = functools.partial(rpn_program, DIR)
 
 
 @alone
@@ -60,9 +45,7 @@ def others_come_and_go():
     text = dprobes("vars", "--all", check=0).stdout
     assert "lv 0 = %d" % (after["steady"] - before["steady"]) in text, (after, before, text)
     dprobes("-r", "-a", check=0)
-    assert not our_mappings(o.pid) and not code_differs(o.pid)
-    o.go()
-    assert o.end() == 0
+    o.clean_end()
 
 
 def variables():
@@ -122,9 +105,7 @@ def additions():
                                   header='vars = 6\naggregate = "other" count 4'), "--merge")
     assert r.returncode and "E-RPN-MERGE" in r.stderr and "threes" in r.stderr, r.stderr
     dprobes("-r", "-a", check=0)
-    assert not our_mappings(o.pid) and not code_differs(o.pid)
-    o.go()
-    assert o.end() == 0
+    o.clean_end()
 
 
 @alone
@@ -154,9 +135,7 @@ def storm():
         v = sums(text, k)
         assert v[0] == after[f] - before[f] and not v[5], (f, after[f] - before[f], text)
     dprobes("-r", "-a", check=0)
-    assert not our_mappings(o.pid) and not code_differs(o.pid)
-    o.go()
-    assert o.end() == 0
+    o.clean_end()
 
 
 @alone
@@ -179,9 +158,7 @@ def one_of_two_goes():
     after = o.calls()
     assert count(COUNTS) - begin == after["steady"] - calls["steady"] > 0
     dprobes("-r", "-a", check=0)
-    assert not our_mappings(o.pid) and not code_differs(o.pid)
-    o.go()
-    assert o.end() == 0
+    o.clean_end()
 
 
 @alone
@@ -207,9 +184,7 @@ def first_uses():
     assert re.search(r"words = ", log) and not re.search(r"words = .*\b0(x0)?\b", log), repr(log[:500])
     assert our_mappings(o.pid) == session
     dprobes("-r", "-a", check=0)
-    assert not our_mappings(o.pid) and not code_differs(o.pid)
-    o.go()
-    assert o.end() == 0
+    o.clean_end()
 
 
 @alone
@@ -226,9 +201,7 @@ def many_more():
     assert sums(dprobes("query", "--name", COUNTS, check=0).stdout)[0] == after["steady"] - calls["steady"]
     assert our_mappings(o.pid) == session
     dprobes("-r", "-a", check=0)
-    assert not our_mappings(o.pid) and not code_differs(o.pid)
-    o.go()
-    assert o.end() == 0
+    o.clean_end()
 
 
 @alone

@@ -22,19 +22,8 @@ DIR = tempfile.mkdtemp(prefix="dp-owners-")
 os.environ["DPROBES_DIR"] = os.path.join(DIR, "driver")
 
 
-def owners(pid):
-    """The dprobes that have probes in a process."""
-    return {int(x) for x in re.findall(r" dprobes (\d+)", dprobes("list", "-p", pid, check=0).stdout)}
-
-
 def trace(pid, *args):
     return trace_start("-p", pid, "-o", "/dev/null", *args)
-
-
-def armed(t, pid):
-    wait_for(lambda: t.poll() is not None or t.pid in owners(pid), what="the probes")
-    assert t.poll() is None, text_of(t.err_path)
-    return t
 
 
 def hits(t, event, sig=signal.SIGINT, what="hits"):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """A session changes where others have probes, too: what it does not touch sees every call, and so do the others."""
+import functools
 import os
 import random
 import re
@@ -22,26 +23,12 @@ os.environ["DPROBES_DIR"] = os.path.join(DIR, "driver")
 SEED = int(os.environ.get("DP_SEED", 3))
 
 
-def program(name, probes, module=COUNTS, header="vars = 8"):
-    """probes: (offset, code) or (offset, code, more)"""
-    path = os.path.join(DIR, name + ".rpn")
-    with open(path, "w") as f:
-        f.write("name = %s\nid = 7\n%s\n" % (module, header))
-        for p in probes:
-            f.write("offset = %s\n%s\n%s\n" % (p[0], p[2] if len(p) > 2 else "", p[1]))
-    return path
-
-
-def owners(pid):
-    return {int(x) for x in re.findall(r" dprobes (\d+)", dprobes("list", "-p", pid, check=0).stdout)}
+program = functools.partial(rpn_program, DIR)
 
 
 def trace(o, *lines):
     """Another owner, whose probes stand."""
-    t = trace_start("-p", o.pid, "-o", "/dev/null", *lines)
-    wait_for(lambda: t.poll() is not None or t.pid in owners(o.pid), what="the probes")
-    assert t.poll() is None, text_of(t.err_path)
-    return t
+    return armed(trace_start("-p", o.pid, "-o", "/dev/null", *lines), o.pid)
 
 
 def end_of(t):
@@ -55,13 +42,10 @@ def end_of(t):
 
 def hits(name, n):
     """Of the probes of a program; none was missed or lost."""
-    text, v = dprobes("query", "--name", name, check=0).stdout, []
-    for i in range(n):
-        m = re.search(r"probe %d: .*hits (\d+): recorded (\d+), passed over (\d+), not logged (\d+), missed (\d+), "
-                      r"lost (\d+)" % i, text)
-        v.append(int(m.group(1)))
-        assert v[i] == sum(int(x) for x in m.groups()[1:]) and m.group(5) == m.group(6) == "0", m.group(0)
-    return v
+    text = dprobes("query", "--name", name, check=0).stdout
+    v = [sums(text, i) for i in range(n)]
+    assert not any(missed or lost for *_, missed, lost in v), text
+    return [x[0] for x in v]
 
 
 OTHERS = ["p:%s %s count()" % (f, f) for f in FUNCTIONS]

@@ -6,17 +6,7 @@
 #include "symbols/module-priv.h"
 #include "symbols/sym-lines.h"
 #include "symbols/vars.h"
-
-static int tests, failures;
-
-#define ok(cond, ...)                                              \
-	do {                                                       \
-		bool good = (cond);                                \
-		printf("%sok %d - ", good ? "" : "not ", ++tests); \
-		printf(__VA_ARGS__);                               \
-		putchar('\n');                                     \
-		failures += !good;                                 \
-	} while (0)
+#include "ok.h"
 
 /* The line of the source that ends in this comment. */
 static u32 line_of(const char *word)

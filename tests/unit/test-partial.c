@@ -9,22 +9,12 @@
 #include <unistd.h>
 
 #include "symbols/module-priv.h"
+#include "ok.h"
 
 #define GROUP 12 /* functions of one opened file: with more the whole is analysed */
 #define GROUPS 10
 #define EXITS 256
 #define FLAGS (DP_FUNC_UNPROVEN | DP_FUNC_GO | DP_FUNC_PART | DP_FUNC_FALLEN | DP_FUNC_NAMELESS)
-
-static int tests, failures;
-
-#define ok(cond, ...)                                              \
-	do {                                                       \
-		bool good = (cond);                                \
-		printf("%sok %d - ", good ? "" : "not ", ++tests); \
-		printf(__VA_ARGS__);                               \
-		putchar('\n');                                     \
-		failures += !good;                                 \
-	} while (0)
 
 struct sweep {
 	struct dp_module *whole, *part;

@@ -516,6 +516,20 @@ static void tell_copies(struct dp_session *s, const struct dp_event *ev, const s
 			       inlined == 1 ? "y has" : "ies have");
 }
 
+static int refuse_copies(const struct dp_event *ev, const struct dp_func_copies *c, struct dp_error *err)
+{
+	if (c->functions)
+		dp_fail(err, E_EVENT_ARGN,
+			"the compiler has made %.80s of it, whose arguments may be in other registers", c->sym.name);
+	else
+		dp_fail(err, E_SYM_NONE, DP_FUNC_INLINED, ev->loc.symbol, c->inlined, c->inlined == 1 ? "" : "s");
+	if (ev->is_return)
+		dp_error_hint(err, "its calls can be probed, not their ends: `p %.80s`", ev->loc.symbol);
+	else
+		dp_error_hint(err, "give the names of its parameters (%s lists them)", "dprobes vars");
+	return -EINVAL;
+}
+
 /* $argN and registers are what C has there only where a function begins, $argN only where nobody has changed it. */
 static int choose_copies(struct dp_session *s, const struct dp_event *ev, const struct dp_func_copies *c,
 			 struct found *f, struct dp_error *err)
@@ -527,18 +541,8 @@ static int choose_copies(struct dp_session *s, const struct dp_event *ev, const 
 		seen.inlined = 0;
 	if (ev->has_args)
 		seen.functions = DP_MIN(c->functions, (u32)itself);
-	if (!seen.functions && !seen.inlined && c->functions) {
-		dp_fail(err, E_EVENT_ARGN,
-			"the compiler has made %.80s of it, whose arguments may be in other registers", c->sym.name);
-	} else if (!seen.functions && !seen.inlined) {
-		dp_fail(err, E_SYM_NONE, DP_FUNC_INLINED, ev->loc.symbol, c->inlined, c->inlined == 1 ? "" : "s");
-	}
-	if (!seen.functions && !seen.inlined && ev->is_return)
-		dp_error_hint(err, "its calls can be probed, not their ends: `p %.80s`", ev->loc.symbol);
-	else if (!seen.functions && !seen.inlined)
-		dp_error_hint(err, "give the names of its parameters (%s lists them)", "dprobes vars");
 	if (!seen.functions && !seen.inlined)
-		return -EINVAL;
+		return refuse_copies(ev, c, err);
 	tell_copies(s, ev, c, &seen);
 	f->ncopies = seen.functions + seen.inlined;
 	f->copies = calloc(f->ncopies, sizeof(*f->copies));

@@ -414,14 +414,12 @@ void dp_cc_parse_call_begin(struct dpcc *c, struct node *n)
 {
 	struct call *k = dp_cc_call_of(c, n->value);
 
-	if (k) { /* another instruction of the line */
-		if (keep_listed(c, k, n) != k->n && !c->target.is_call)
-			dp_cc_fail(
-			    c, n->tok, E_DPCC_TYPE,
-			    "the parameters must be known, and of the same types, in each function that the line "
-			    "means");
+	/* Another instruction of the line: it keeps the same. */
+	if (k && keep_listed(c, k, n) != k->n && !c->target.is_call)
+		dp_cc_fail(c, n->tok, E_DPCC_TYPE,
+			   "the parameters must be known, and of the same types, in each function that the line means");
+	if (k)
 		return;
-	}
 	k = dp_cc_alloc(c, sizeof(*k));
 	k->line = n->value;
 	k->next = c->calls;
