@@ -27,34 +27,32 @@ struct view {
 	bool inside, hidden; /* of a line, which is not shown */
 };
 
+/* A line, or a part of it. */
 static bool put(struct view *v, const char *p, size_t n)
 {
-	while (n) {
-		const char *end = memchr(p, '\n', n);
-		size_t len = end ? (size_t)(end - p) + 1 : n, mark = !v->inside && *p == DP_RPN_RAW;
+	size_t mark = !v->inside && *p == DP_RPN_RAW;
 
-		if (!v->inside)
-			v->hidden = mark && !v->raw;
-		if (!v->hidden && fwrite(p + mark, 1, len - mark, stdout) != len - mark)
-			return false;
-		v->inside = !end;
-		p += len;
-		n -= len;
-	}
-	return true;
+	if (!v->inside)
+		v->hidden = mark && !v->raw;
+	v->inside = p[n - 1] != '\n';
+	return v->hidden || fwrite(p + mark, 1, n - mark, stdout) == n - mark;
 }
 
-/* Everything there is from here on; false when it cannot be written. */
-static bool copy_rest(struct view *v, FILE *f)
+/* The lines from here on that begin in the next `most` bytes, or until a signal; false when they cannot be written. */
+static bool copy(struct view *v, FILE *f, off_t most)
 {
-	char buf[65536];
-	size_t n;
+	char *line = NULL;
+	size_t size = 0;
+	ssize_t n;
+	bool well = true;
 
 	clearerr(f);
-	while ((n = fread(buf, 1, sizeof(buf), f)) > 0)
-		if (!put(v, buf, n))
-			return false;
-	return !fflush(stdout);
+	while (well && !stop && most > 0 && (n = getline(&line, &size, f)) > 0) {
+		well = put(v, line, (size_t)n);
+		most -= n;
+	}
+	free(line);
+	return !fflush(stdout) && well;
 }
 
 static bool replaced(FILE *f, const char *path)
@@ -70,11 +68,14 @@ static int show(const char *path, bool follow, bool raw)
 	struct view v = {.raw = raw};
 	struct sigaction sa = {.sa_handler = on_signal};
 	FILE *f = fopen(path, "re");
+	struct stat st = {0};
 
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
+	if (f && fstat(fileno(f), &st)) /* a log that grows faster than it can be shown has an end, too */
+		st.st_size = 0;
 	for (;;) {
-		if (f && !copy_rest(&v, f))
+		if (f && !copy(&v, f, follow ? INT64_MAX : st.st_size))
 			break;
 		if (!follow || stop)
 			break;

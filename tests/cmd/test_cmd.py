@@ -432,6 +432,31 @@ def events_come_while_it_runs():
 
 
 @test
+def a_log_that_grows():
+    """log: a log that grows faster than it is shown is shown as it was, to its last whole line; --follow ends on
+    SIGINT beside it"""
+    line = b"x" * 99 + b"\n"
+    with tempfile.TemporaryDirectory() as folder, open(os.path.join(folder, "log"), "wb", buffering=0) as log:
+        def started(*args):
+            return start([DPROBES, "log", *args], stdout=subprocess.PIPE, env=dict(os.environ, DPROBES_DIR=folder))
+
+        log.write(line * 10000 + line[:50])  # a line that is being written
+        p = started()
+        shown = p.stdout.read(1 << 16)
+        log.write(line[50:] + line * 10000)
+        shown += p.communicate(timeout=60)[0]
+        assert p.returncode == 0 and shown in (line * 10000 + line[:50], line * 10001), (len(shown), shown[-200:])
+        p, n = started("--follow"), 0
+        while n < 1 << 22:
+            n += len(p.stdout.read(1 << 16))
+            log.write(line * 1000)
+        p.send_signal(signal.SIGINT)
+        while p.stdout.read(1 << 16):
+            log.write(line * 1000)
+        assert p.wait(timeout=60) == 0
+
+
+@test
 def quiet_mode():
     """--quiet says nothing when nothing is wrong"""
     p = simple()

@@ -195,7 +195,8 @@ clock_set() {
 	soon '$dprobes log | grep -q "tsc="'
 	now=$(date +%s)
 	date -s "@$((now + 100000))" >/dev/null
-	soon '$dprobes log | sed -n "s/.* tsc=\([0-9]*\):.*/\1/p" | awk -v least=$((now + 100000)) \
+	soon '$dprobes log --clear; sleep 0.1; $dprobes log | sed -n \
+		"s/.* tsc=\([0-9]*\):.*/\1/p" | awk -v least=$((now + 100000)) \
 		"\$1 >= least && \$1 < least + 1000 { seen = 1 } END { exit !seen }"'
 	r=$?
 	say $r "the clock is set: times in the log follow it"

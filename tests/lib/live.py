@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 
-from tap import code_differs, dprobes, need, our_mappings, start, stop, target, test, text_of, wait_for
+from tap import code_differs, dprobes, need, our_mappings, standing, start, stop, target, test, text_of, wait_for
 
 COUNTS = target("counts")
 FUNCTIONS = ["steady", "left", "right", "several"]
@@ -73,7 +73,7 @@ def sums(text, probe=0):
 
 def owners(pid):
     """The dprobes that have probes in a process."""
-    return {int(x) for x in re.findall(r" dprobes (\d+)", dprobes("list", "-p", pid, check=0).stdout)}
+    return {int(x) for line in standing(pid) for x in re.findall(r" dprobes (\d+)", line)}
 
 
 def armed(t, pid):

@@ -4,6 +4,7 @@ import atexit
 import ctypes
 import json
 import os
+import re
 import shutil
 import signal
 import struct
@@ -131,6 +132,13 @@ def dprobes(*args, timeout=120, check=None, **kw):
         raise AssertionError("dprobes %s: status %s\n%s\n%s" % (" ".join(map(str, args)), r.returncode,
                                                                 r.stdout[-2000:], r.stderr[-4000:]))
     return r
+
+
+def standing(pid):
+    """The lines of `dprobes list` of probes in a process, of each dprobes all of whose probes stand."""
+    rows = re.findall(r"^(.* dprobes (\S+).*)$", dprobes("list", "-p", pid, check=0).stdout, re.M)
+    arming = {owner for line, owner in rows if line.endswith("[ARMING]")}
+    return [line for line, owner in rows if owner not in arming]
 
 
 def trace_start(*args, command=DPROBES, **kw):

@@ -147,7 +147,7 @@ def loads_again():
     assert p.stdout.readline() == "ready\n"
     dprobes("insert", program("v.rpn", READS % target("vanish")), check=0)
     t = trace_start("-o", "/dev/null", "-p", p.pid, "p look if %di == 1")
-    wait_for(lambda: re.search(r"look.*dprobes %d" % t.pid, dprobes("list", "-p", p.pid).stdout) or
+    wait_for(lambda: any(re.search(r"look.*dprobes %d" % t.pid, line) for line in standing(p.pid)) or
              t.poll() is not None, what="the trace")
     time.sleep(0.3)
     assert stop(t, signal.SIGINT) == 0, text_of(t.err_path)

@@ -125,7 +125,7 @@ def several_processes():
     t = start([DPROBES, "trace", "--json", "-p", ",".join(str(s.pid) for s in servers), "--keep-if", BAD, STEP],
               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     for s in servers:
-        wait_for(lambda: "step" in dprobes("list", "-p", s.pid).stdout, what="the probes")
+        wait_for(lambda: any("step" in line for line in standing(s.pid)), what="the probes")
     for s in servers:
         s.communicate("\n")
     out, err = t.communicate(timeout=60)
@@ -220,8 +220,7 @@ def calls_of_several():
               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     for s in (one, two):
         # Where a library has no symbols, as that of Debian 13, the places of its calls have no names.
-        wait_for(lambda: any("jump" in line and "handle" not in line
-                             for line in dprobes("list", "-p", s.pid).stdout.splitlines()), what="the probes")
+        wait_for(lambda: any("handle" not in line for line in standing(s.pid)), what="the probes")
     for s in (one, two):
         s.communicate("\n")
     out, err = t.communicate(timeout=60)

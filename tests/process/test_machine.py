@@ -152,7 +152,7 @@ def dead_registers():
         raise Skip("pages cannot be watched here: only refusals were tried")
     t = trace_start("-p", p.pid, "w:c counter old=$old new=$new")
     wait_for(lambda: t.poll() is not None or "never fire" in text_of(t.err_path)
-             and "probe" in dprobes("list", "-p", p.pid).stdout,
+             and standing(p.pid),
              what="the watchpoint")
     wait_for(lambda: t.poll() is not None or " uw" in text_of("/proc/%d/smaps" % p.pid), what="the pages")
     time.sleep(0.2)

@@ -500,7 +500,7 @@ def black_box():
     p = running("rec-crash")
     t = start([DPROBES, "record", "-o", path("crash.dpt"), "--last", "0.5s", "-p", str(p.pid), LINE],
               stderr=subprocess.PIPE, text=True)
-    wait_for(lambda: "outer" in dprobes("list", "-p", p.pid).stdout, what="the probe")
+    wait_for(lambda: any("outer" in line for line in standing(p.pid)), what="the probe")
     time.sleep(2.5)
     p.send_signal(signal.SIGSEGV)
     err = t.communicate(timeout=60)[1]

@@ -406,8 +406,8 @@ def intervals():
                str(process.pid), *lines])
     wait_for(lambda: os.path.exists(path("turning.3.dpt")), what="three files")
     assert stop(p, signal.SIGINT) == 0
-    of = [s for name in ("turning.dpt", "turning.2.dpt", "turning.3.dpt") for s in sets(path(name))]
-    assert of == sorted(of) and len(of) >= 3, of
+    most = [most for name in ("turning.dpt", "turning.2.dpt", "turning.3.dpt") for _, most in sets(path(name))]
+    assert most == sorted(most) and len(most) >= 3, most
     r = output(["record", "-o", path("none.dpt"), "--interval", "1", "p step", "-p", str(process.pid)], status=2)
     assert "E-CMD-EXTRA" in r.stderr and not os.path.exists(path("none.dpt")), r.stderr
     stop(process)
