@@ -91,6 +91,9 @@ int dp_vformat(char *buf, size_t size, const char *fmt, va_list ap);
 int dp_format(char *buf, size_t size, const char *fmt, ...) DP_PRINTF(3, 4);
 
 #ifndef __KERNEL__
+/* Of a mapped file: these bytes are about to be read, all of them. Spares a page fault for each few pages. */
+void dp_map_ahead(const void *p, size_t size);
+
 /* Make room for one more element than n in an array of *cap; false, and nothing has changed, when memory is short. */
 bool dp_grow(void **v, size_t *cap, size_t n, size_t elem);
 

@@ -172,10 +172,24 @@ static int open_own(pid_t pid, bool *held)
 	return fd < 0 ? -errno : fd;
 }
 
-static void name_of(char *buf, size_t size, pid_t pid)
+static void name_of(char *buf, size_t size, pid_t holder, pid_t pid)
 {
-	snprintf(buf, size, NAME "%d-%llu-%d-%llu", (int)getpid(), (unsigned long long)dp_process_started(getpid()),
+	snprintf(buf, size, NAME "%d-%llu-%d-%llu", (int)holder, (unsigned long long)dp_process_started(holder),
 		 (int)pid, (unsigned long long)dp_pid_namespace());
+}
+
+bool dp_run_is_awaited(pid_t pid, pid_t guard)
+{
+	bool held, awaited;
+	int parent = dp_run_freezer_why() ? -ENOSYS : open_own(pid, &held);
+	char name[NAME_MAX_LEN];
+
+	if (parent < 0)
+		return false;
+	name_of(name, sizeof(name), guard, pid);
+	awaited = !faccessat(parent, name, F_OK, 0);
+	close(parent);
+	return awaited;
 }
 
 int dp_run_freeze(struct run_hold *h, pid_t pid)
@@ -189,7 +203,7 @@ int dp_run_freeze(struct run_hold *h, pid_t pid)
 	h->parent = open_own(pid, &h->waits);
 	if (h->parent < 0)
 		return h->parent;
-	name_of(name, sizeof(name), pid);
+	name_of(name, sizeof(name), getpid(), pid);
 	r = mkdirat(h->parent, name, 0700) && errno != EEXIST ? -errno : 0;
 	dir = r ? -1 : openat(h->parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (!r && dir < 0)
@@ -307,7 +321,7 @@ bool dp_run_take_over(struct run_hold *h)
 	if (!read_own(h->pid, line, sizeof(line)) || !(at = strstr(line, "/" NAME)) ||
 	    !read_name(at + 1, ALL_FIELDS, &by) || !is_left(&by))
 		return false;
-	name_of(name, sizeof(name), h->pid);
+	name_of(name, sizeof(name), getpid(), h->pid);
 	dir = openat(h->parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	taken = dir >= 0 && !write_pid(dir, h->pid);
 	if (dir >= 0)
@@ -319,7 +333,7 @@ void dp_run_thaw(struct run_hold *h, bool pass)
 {
 	char name[NAME_MAX_LEN];
 
-	name_of(name, sizeof(name), h->pid);
+	name_of(name, sizeof(name), getpid(), h->pid);
 	if (h->parent >= 0) {
 		if (!h->waits && (!pass || !pass_on(h->parent, h->pid, getpid())))
 			write_pid(h->parent, h->pid);

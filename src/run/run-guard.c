@@ -41,6 +41,7 @@
 
 struct held {
 	u64 number, since, looked, dev, ino;
+	u64 unheld; /* since when nobody holds one that we wait for: he has been caught, or who held him was killed */
 	struct run_hold hold;
 	int fd; /* whose opening waits for our answer; -1: it has it */
 	pid_t pid, tid;
@@ -221,7 +222,7 @@ static void look_at_driver(void)
 static bool is_late(const struct held *h, u64 now)
 {
 	if (h->hold.waits) /* for others, who have to do with many, perhaps; it does not wait for us */
-		return now - h->since > GUARD_QUEUE_MS * MS;
+		return now - h->since > GUARD_QUEUE_MS * MS || (h->unheld && now - h->unheld > GUARD_HELD_MS * MS);
 	return now - DP_MAX(h->since, worked) > GUARD_HELD_MS * MS || now - h->since > GUARD_QUEUE_MS * MS;
 }
 
@@ -234,6 +235,7 @@ static enum run_hold_state look_at_hold(struct held *h, u64 now)
 		h->looked = now;
 		if (dp_run_take_over(&h->hold))
 			state = RUN_HOLD_MOVING;
+		h->unheld = dp_run_is_held(h->pid) ? 0 : h->unheld ? h->unheld : now;
 	}
 	if (h->hold.waits && state != RUN_HOLD_EMPTY) {
 		h->hold.waits = false;

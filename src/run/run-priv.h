@@ -393,7 +393,7 @@ void dp_run_watch_file(struct dp_run *run, struct run_module *m, int fd);
 void dp_run_unwatch(struct dp_run *run, struct run_module *m);
 /* The loop works on this process (0: on none), which is not to be held meanwhile. Returns which it was before. */
 pid_t dp_run_busy_with(pid_t pid);
-bool dp_run_is_caught(pid_t pid); /* it is held, and waits for dp_run_catch() */
+bool dp_run_is_caught(pid_t pid); /* it is held, or somebody else has it first: its turn in dp_run_catch() comes */
 
 /* run-records.c */
 int dp_run_log_open(struct dp_run *run, const char *dir, struct dp_error *err);

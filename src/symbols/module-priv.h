@@ -153,7 +153,8 @@ struct dp_module {
 	int analyse_rc;
 	struct dp_analysis an;
 	struct dp_span *guards;
-	struct mod_addrs taken; /* sorted: code addresses that occur in data */
+	struct mod_addrs taken; /* code addresses that occur in data, */
+	bool taken_sorted;      /* sorted once that is needed */
 };
 
 #define MOD_PUSH(vec, ...)                                                       \

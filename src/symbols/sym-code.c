@@ -82,6 +82,8 @@ static bool collect_pieces(struct dp_module *m)
 			continue;
 		if (p.x && !add_text(m, &p))
 			return false;
+		if (p.x || !m->dyn) /* what is looked through */
+			dp_map_ahead(m->file + p.offset, p.size);
 		if (!p.x)
 			data[m->an.ndata++] = (struct dp_code_data){p.lo, p.lo + p.size, m->file + p.offset};
 	}
@@ -136,7 +138,7 @@ static bool take_data(struct dp_module *m)
 		if ((!m->dyn || (got && got->addr == d->lo)) && !scan_words(m, d))
 			return false;
 	}
-	return dp_sort_by(m->taken.v, m->taken.n, sizeof(*m->taken.v), 0);
+	return true;
 }
 
 static void mark_dynamic(struct dp_module *m, const u8 *p, u64 size)
@@ -304,10 +306,14 @@ int dp_module_text(struct dp_module *m, u64 addr, const struct dp_text **text, s
 }
 
 /* Is there a code address in data that lies inside the function, behind its start? */
-static bool middle_is_taken(const struct dp_module *m, const struct dp_func *f)
+static bool middle_is_taken(struct dp_module *m, const struct dp_func *f)
 {
-	size_t n = dp_count_up_to(m->taken.v, m->taken.n, sizeof(*m->taken.v), 0, f->lo);
+	size_t n;
 
+	m->taken_sorted = m->taken_sorted || dp_sort_by(m->taken.v, m->taken.n, sizeof(*m->taken.v), 0);
+	if (!m->taken_sorted) /* memory is short */
+		return true;
+	n = dp_count_up_to(m->taken.v, m->taken.n, sizeof(*m->taken.v), 0, f->lo);
 	return n < m->taken.n && m->taken.v[n] < f->hi;
 }
 

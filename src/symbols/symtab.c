@@ -113,12 +113,15 @@ bool dp_mod_add_symbol(struct dp_module *m, const GElf_Sym *s, const char *name,
 
 static bool read_table(struct dp_module *m, Elf *elf, Elf_Scn *scn, const GElf_Shdr *sh, Elf_Data *versym)
 {
+	Elf_Data *d = NULL, *names = elf_getdata(elf_getscn(elf, sh->sh_link), NULL);
 	bool exported = sh->sh_type == SHT_DYNSYM;
-	Elf_Data *d = NULL;
 
+	if (names)
+		dp_map_ahead(names->d_buf, names->d_size);
 	while ((d = elf_getdata(scn, d))) {
 		size_t n = d->d_size / sizeof(GElf_Sym);
 
+		dp_map_ahead(d->d_buf, d->d_size);
 		for (size_t i = 0; i < n; i++) {
 			GElf_Versym v = 0;
 			GElf_Sym s;

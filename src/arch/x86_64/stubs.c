@@ -8,7 +8,7 @@ const u8 dp_stub_call[DP_STUB_CALL] = {0x0f, 0x05, 0x59, 0x58, 0x5a, 0x5e, 0x5f,
 
 const u8 dp_stub_wait[DP_STUB_WAIT] = {
     0x44, 0x8b, 0x1d, 27,   0, 0, 0, /* 1: mov word(%rip), %r11d */
-    0xb9, 0,    0,    0,    8,       /* mov $2^27, %ecx */
+    0xb9, 0,    0,    0,    0,       /* mov pauses, %ecx */
     0xf3, 0x90, 0xe2, 0xfc,          /* 2: pause; loop 2b */
     0x8b, 0x0d, 12,   0,    0, 0,    /* mov word(%rip), %ecx */
     0x49, 0xf7, 0xd3,                /* not %r11 */
@@ -18,6 +18,6 @@ const u8 dp_stub_wait[DP_STUB_WAIT] = {
     0,    0,    0,    0,             /* the word */
 };
 
-const u8 dp_stub_wait_once[DP_STUB_WAIT_ONCE] = {0xb9, 0, 0, 0, 8, 0xf3, 0x90, 0xe2, 0xfc};
+const u8 dp_stub_wait_once[DP_STUB_WAIT_ONCE] = {0xb9, 0, 0, 0, 0, 0xf3, 0x90, 0xe2, 0xfc};
 
 const u8 dp_stub_far[DP_STUB_FAR] = {0xff, 0x25, 0, 0, 0, 0}; /* jmp *0(%rip) */

@@ -13,16 +13,27 @@
 extern const u8 dp_stub_call[DP_STUB_CALL];
 
 /*
- * Waits some seconds, and as many more as often as the word at its end changes: whoever wants the process to wait goes
- * on changing it. Nobody needs rcx and r11 at an entry point, nor behind a system call; flags are left alone.
+ * Waits for so many pauses, a u32, and as many more as often as the word at its end changes: whoever wants the process
+ * to wait goes on changing it. Nobody needs rcx and r11 at an entry point, nor behind a system call; flags are left
+ * alone.
  */
 #define DP_STUB_WAIT 38
+#define DP_STUB_WAIT_PAUSES 8
 #define DP_STUB_WAIT_WORD (DP_STUB_WAIT - 4)
 extern const u8 dp_stub_wait[DP_STUB_WAIT];
 
 /* Where there is no room for that. */
 #define DP_STUB_WAIT_ONCE 9
+#define DP_STUB_WAIT_ONCE_PAUSES 1
 extern const u8 dp_stub_wait_once[DP_STUB_WAIT_ONCE];
+
+/* Waits as they do: to find out how long pauses take here. n: at least 1. */
+static inline void dp_stub_pause(u32 n)
+{
+	u64 left = n;
+
+	__asm__ volatile("1: pause; loop 1b" : "+c"(left));
+}
 
 /* Jumps to the address that stands behind it. */
 #define DP_STUB_FAR 6

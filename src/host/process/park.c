@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Processes that wait at their entry point, or where a thread has loaded a library, without a tracer, until probes are
- * in place. Should nobody come for them any more they go on by themselves after a few seconds, and whoever brings them
+ * in place. Should nobody come for them any more they go on by themselves after three seconds, and whoever brings them
  * there may be killed at any moment: nothing that needs a tracer is left in their code.
  */
 #include <elf.h>
@@ -28,6 +28,9 @@
 #define LET_GO_MS 200            /* until a thread that is to be let go has stopped for it */
 #define OWED_MOST 64             /* such threads that did not */
 #define RETURN_LOOKS 1000        /* at a thread that is on its way back to where it waits */
+#define WAIT_NS 3000000000ull    /* nobody waits for longer when everybody who could let him go is gone */
+#define PAUSES_TRIED 2000        /* to find out how long one takes, */
+#define PAUSES_TRIES 5           /* so many times: the best is not disturbed */
 #define CALLS_MOST 40            /* system calls in which a linker loads a library; it takes a dozen */
 #define SYSCALL_STOP (SIGTRAP | 0x80)
 
@@ -132,6 +135,34 @@ void dp_catch_settle(void)
 	}
 }
 
+/* The time of one differs by a factor of 50 among processors, and by one of 1,000 in an emulator. */
+static u32 pauses(void)
+{
+	static u32 n;
+	u64 least = ~0ull;
+
+	for (u32 i = 0; !n && i < PAUSES_TRIES; i++) {
+		u64 begin = dp_now_ns();
+
+		dp_stub_pause(PAUSES_TRIED);
+		least = DP_MIN(least, dp_now_ns() - begin);
+	}
+	if (!n)
+		n = (u32)DP_MIN(WAIT_NS * PAUSES_TRIED / DP_MAX(least, 1ull), (u64)INT32_MAX);
+	return n;
+}
+
+/* Code that waits once, or for as long as its word changes. */
+static void emit_wait(struct dp_emit *e, bool once)
+{
+	u32 n = pauses();
+	u8 code[DP_STUB_WAIT];
+
+	memcpy(code, once ? dp_stub_wait_once : dp_stub_wait, once ? DP_STUB_WAIT_ONCE : DP_STUB_WAIT);
+	memcpy(code + (once ? DP_STUB_WAIT_ONCE_PAUSES : DP_STUB_WAIT_PAUSES), &n, sizeof(n));
+	dp_emit_bytes(e, code, once ? DP_STUB_WAIT_ONCE : DP_STUB_WAIT);
+}
+
 /* Where the process is going to wait: behind a code segment's end, as much as is left of the page. */
 static int find_place(struct dp_parking *p, const struct dp_mem *mem, size_t *room, struct dp_error *err)
 {
@@ -158,7 +189,7 @@ static int make_code(struct dp_parking *p, const u8 *first, size_t avail, bool o
 	int r;
 
 	p->word = once ? 0 : p->at + DP_STUB_WAIT_WORD;
-	dp_emit_bytes(e, once ? dp_stub_wait_once : dp_stub_wait, once ? DP_STUB_WAIT_ONCE : DP_STUB_WAIT);
+	emit_wait(e, once);
 	do {
 		if (dp_insn_decode(&in, first + o.len, avail - o.len) < 0)
 			return dp_fail(err, E_TARGET_NOROOM, "process %d", (int)p->pid);
@@ -444,7 +475,7 @@ static int park_here(struct dp_parking *p, pid_t tid, pid_t pid, struct dp_error
 		goto close;
 	p->entry = dp_user_ip(&regs);
 	dp_emit_init(&e, code, room, p->at);
-	dp_emit_bytes(&e, dp_stub_wait_once, DP_STUB_WAIT_ONCE);
+	emit_wait(&e, true);
 	dp_emit_bytes(&e, dp_stub_far, DP_STUB_FAR);
 	dp_emit_u64(&e, p->entry); /* to the linker */
 	p->size = (u32)e.len;

@@ -92,10 +92,10 @@ struct dp_parking { /* a process that waits at its entry point, or where it has 
  * from running its first instruction (or is not, and may be further). load: thread tid is held in an open by its
  * dynamic linker. Both until go(arg), which is called once in any case. The process then waits at its entry point, or
  * the thread where the library is mapped, for dp_unpark(), which must be called by the same thread as arming; if that
- * does not come it goes on by itself after some seconds. dp_unpark() calls ready(arg), unless ready is NULL, before the
- * first instruction that the thread executes of its own: what it opens after that may be held again. E_TARGET_GONE when
- * it has ended, or opens the file for something else; E_TARGET_STUCK when it cannot be stopped at its entry point, or
- * is past that already.
+ * does not come it goes on by itself after three seconds. dp_unpark() calls ready(arg), unless ready is NULL, before
+ * the first instruction that the thread executes of its own: what it opens after that may be held again. E_TARGET_GONE
+ * when it has ended, or opens the file for something else; E_TARGET_STUCK when it cannot be stopped at its entry point,
+ * or is past that already.
  */
 int dp_catch_start(struct dp_parking *p, pid_t pid, void (*go)(void *arg), void *arg, struct dp_error *err);
 int dp_catch_load(struct dp_parking *p, pid_t tid, pid_t pid, void (*go)(void *arg), void *arg, struct dp_error *err);
