@@ -17,7 +17,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-LIMIT = int(os.environ.get("DP_TEST_LIMIT", "1200"))  # seconds for one test program
+LIMIT = int(os.environ.get("DP_TEST_LIMIT", "2400"))  # seconds for one test program, on a machine with other work
 # Tests that do nothing but compute: first, as many at a time as there are processors, two at most.
 COMPUTING = re.compile(r"/tests/(unit|fuzz|golden|dpcc|coverage)/[^/]*$")
 LINE = re.compile(r"^(not )?ok\b\s*\d*\s*-?\s*(.*)$")
