@@ -506,7 +506,8 @@ def black_box():
     err = t.communicate(timeout=60)[1]
     assert t.returncode == 0 and "written: " in err, err
     stamps = [e["ts"] for e in events_of(path("crash.dpt"))]
-    assert 0.5 <= stamps[-1] - stamps[0] < 2.2 and numbers(path("crash.dpt")), (stamps[0], stamps[-1])
+    # On a busy machine the program may not have run in the last moment before its end.
+    assert 0.25 <= stamps[-1] - stamps[0] < 2.2 and numbers(path("crash.dpt")), (stamps[0], stamps[-1])
 
 
 @test
