@@ -134,11 +134,12 @@ def dprobes(*args, timeout=120, check=None, **kw):
     return r
 
 
-def standing(pid):
-    """The lines of `dprobes list` of probes in a process, of each dprobes all of whose probes stand."""
+def standing(pid, text=""):
+    """The lines of `dprobes list` of probes in a process that contain a text, of each dprobes all of whose probes
+    stand."""
     rows = re.findall(r"^(.* dprobes (\S+).*)$", dprobes("list", "-p", pid, check=0).stdout, re.M)
     arming = {owner for line, owner in rows if line.endswith("[ARMING]")}
-    return [line for line, owner in rows if owner not in arming]
+    return [line for line, owner in rows if owner not in arming and text in line]
 
 
 def trace_start(*args, command=DPROBES, **kw):

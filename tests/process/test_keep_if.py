@@ -125,7 +125,7 @@ def several_processes():
     t = start([DPROBES, "trace", "--json", "-p", ",".join(str(s.pid) for s in servers), "--keep-if", BAD, STEP],
               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     for s in servers:
-        wait_for(lambda: any("step" in line for line in standing(s.pid)), what="the probes")
+        wait_for(lambda: standing(s.pid, "step"), what="the probes")
     for s in servers:
         s.communicate("\n")
     out, err = t.communicate(timeout=60)

@@ -153,7 +153,7 @@ def several_files():
     assert numbers(path("few.dpt")) == [1, 2] and "2 events shown" in r.stderr, r.stderr
     process = running("2000")
     p = start([DPROBES, "record", "-o", path("last.dpt"), "--last", "64k", "-f", dpc(), "-p", str(process.pid)])
-    wait_for(lambda: any("take" in line for line in standing(process.pid)), what="the probe")
+    wait_for(lambda: standing(process.pid, "take"), what="the probe")
     for name in ("last.dpt", "last.2.dpt"):
         p.send_signal(signal.SIGUSR1)
         wait_for(lambda: os.path.exists(path(name)), what=name)

@@ -328,7 +328,7 @@ def disabled_beside_others():
 
     def other():
         t = trace_start("-p", p.pid, "-o", "/dev/null", "p outer count()")
-        wait_for(lambda: any(" dprobes %d" % t.pid in line for line in standing(p.pid)), what="the trace")
+        wait_for(lambda: standing(p.pid, " dprobes %d" % t.pid), what="the trace")
         traces.append(t)
         return 1
 

@@ -292,7 +292,7 @@ def begin_call(w, *args):
     """Nothing is watched before the first call: wait for the probe at its entry."""
     need_registers()
     t = trace_start("-p", w.pid, *args)
-    wait_for(lambda: t.poll() is not None or any(" jump  dprobes %d" % t.pid in line for line in standing(w.pid))
+    wait_for(lambda: t.poll() is not None or standing(w.pid, " jump  dprobes %d" % t.pid)
              and not traced(w.pid),
              what="the probes")
     if t.poll() is not None:

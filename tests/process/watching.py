@@ -57,7 +57,7 @@ def watches(t, pid):
     """Whether dprobes holds performance events, and the threads run free again. It opens some before it arms, to see
     how they work; and what a killed predecessor left may still be there then."""
     return bool(our_mappings(pid)) and not traced(pid) and any("perf_event" in x for x in links(t.pid)) and \
-        any("dprobes %d" % t.pid in line for line in standing(pid)) and not traced(pid)
+        standing(pid, "dprobes %d" % t.pid) and not traced(pid)
 
 
 def launch(pid, *args, cmd="trace"):
