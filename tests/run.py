@@ -4,22 +4,27 @@
 
 A test is an executable build/tests/**/test-* or a script tests/**/test_*.py. Each speaks TAP on
 its standard output ("ok N - name", "not ok N - name", "ok N - name # SKIP reason"). Each test gets the
-environment variable DPROBES (the command under test) and DP_BUILD (the build directory).
+environment variable DPROBES (the command under test), DP_BUILD (the build directory) and DP_TARGETS (the programs to
+be probed). Three run at a time, each the first that is left of its kind (see kind()).
 The last lines printed are how many were skipped, and "N passed, N failed". Usage: run.py BUILD_DIR [PATTERN...]
 """
 import fnmatch
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIMIT = int(os.environ.get("DP_TEST_LIMIT", "2400"))  # seconds for one test program, on a machine with other work
-# Tests that do nothing but compute: first, as many at a time as there are processors, two at most.
-COMPUTING = re.compile(r"/tests/(unit|fuzz|golden|dpcc|coverage)/[^/]*$")
+# Tests that compute, and guests.
+ASIDE = re.compile(r"/tests/(unit|fuzz|golden|dpcc|coverage|kernel)/[^/]*$")
+# What a script has that inserts for all processes, or removes what others have left behind.
+DRIVER = re.compile(r"DPROBES_DIR|^from (obey|handlers) import|\"clean\"", re.M)
 LINE = re.compile(r"^(not )?ok\b\s*\d*\s*-?\s*(.*)$")
 
 
@@ -37,6 +42,17 @@ def discover(build):
     return found
 
 
+def kind(argv):
+    """Tests of a kind run one after the other: those of the driver, which would see each other's probes; those of
+    what concerns a test's own processes only; and those that get what these two leave of the processors."""
+    if ASIDE.search(argv[-1]):
+        return "aside"
+    if not argv[-1].endswith(".py"):
+        return "own"
+    with open(argv[-1]) as f:
+        return "driver" if DRIVER.search(f.read()) else "own"
+
+
 def explained(lines):
     """The failures of a test's output with the comments that follow them, without the middle of long ones."""
     shown, why, failed = [], [], False
@@ -52,7 +68,7 @@ def explained(lines):
 
 
 def run(argv, env):
-    """Run one test program; returns (passed, failed, skips, failures)."""
+    """Run one test program; returns how many tests passed, failed and were skipped."""
     label = os.path.relpath(argv[-1], os.path.dirname(HERE))
     started = time.time()
     proc = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -103,11 +119,21 @@ def main():
                CMOCKA_MESSAGE_OUTPUT="TAP")
     tests = [argv for argv in discover(build)
              if not patterns or any(fnmatch.fnmatch(argv[-1], "*" + p + "*") for p in patterns)]
-    with ThreadPoolExecutor(min(os.cpu_count(), 2)) as pool:
-        computing = [argv for argv in tests if COMPUTING.search(argv[-1])]
-        computing.sort(key=lambda argv: not argv[-1].endswith(".py"))  # scripts first: they take longest
-        counts = list(pool.map(lambda argv: run(argv, env), computing))
-    counts += [run(argv, env) for argv in tests if not COMPUTING.search(argv[-1])]
+    kinds = {name: [argv for argv in tests if kind(argv) == name] for name in ("driver", "own", "aside")}
+    counts = []
+    with ThreadPoolExecutor(3) as pool, tempfile.TemporaryDirectory(prefix="dp-targets-") as own:
+        # What is inserted for a program concerns its file: the others have copies.
+        targets = os.path.join(own, "targets")
+        shutil.copytree(os.path.join(build, "tests", "process", "targets"), targets, symlinks=True)
+        os.chmod(own, 0o755)
+        # A guest with less than a processor takes longer.
+        aside = dict({"DP_KERNEL_PATIENCE": "4"}, **env) if kinds["driver"] or kinds["own"] else env
+        polite = ["nice"] if kinds["driver"] or kinds["own"] else []
+        chains = [pool.submit(lambda: [run(argv, env) for argv in kinds["driver"]]),
+                  pool.submit(lambda: [run(argv, dict(env, DP_TARGETS=targets)) for argv in kinds["own"]]),
+                  pool.submit(lambda: [run(polite + argv, aside) for argv in kinds["aside"]])]
+        for chain in chains:
+            counts += chain.result()
     total = [sum(column) for column in zip(*counts)] or [0, 0, 0]
     if total[2]:
         print("%d skipped, each named above with its reason" % total[2])

@@ -98,7 +98,7 @@ WITHOUT_CASE = {
     "a } is missing at the end": "bodies are looked through for it first",
     "'%.60s' can only be read here": "a line of the kernel beside one of a process: tests/process/test_bodies.py",
     "'%.60s' is set in %u modules, each of which has its own": "as the one before",
-    "the function returns %.80s on the stack, where it is not looked for": "Go: tests/process/test_line_names.py",
+    "the function returns %.80s on the stack, where it is not looked for": "Go: tests/process/test_line_types.py",
     "arguments of tracepoints are not read from a debug file": "a debug file of the kernel",
     "$%.60s: the kernel's BTF does not know the arguments of %.60s": "a tracepoint of a module without BTF",
     "variables of the program can be used only in handlers of a probe": "the module is open whenever a body is read",

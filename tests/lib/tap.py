@@ -16,7 +16,7 @@ import traceback
 
 BUILD = os.environ.get("DP_BUILD", os.path.abspath("build"))
 DPROBES = os.environ.get("DPROBES", os.path.join(BUILD, "src", "cmd", "dprobes"))
-TARGETS = os.path.join(BUILD, "tests", "process", "targets")
+TARGETS = os.environ.get("DP_TARGETS", os.path.join(BUILD, "tests", "process", "targets"))
 
 # Counts of the driver are to be exact; test_budget.py is about its budget.
 os.environ["DPROBES_BUDGET"] = "off"
