@@ -102,7 +102,19 @@ struct module *dp_k_module_of(u64 addr)
 	return mod;
 }
 
-/* Kernels change the list of these with their modules, under this lock. */
+/* Under it kernels change their own instructions, and the list of alternatives with their modules. */
+void dp_k_text_lock(void)
+{
+	if (dp_k_sym.text_mutex)
+		mutex_lock(dp_k_sym.text_mutex);
+}
+
+void dp_k_text_unlock(void)
+{
+	if (dp_k_sym.text_mutex)
+		mutex_unlock(dp_k_sym.text_mutex);
+}
+
 bool dp_k_is_alternative(u64 addr, u32 len)
 {
 	void *lo = (void *)(unsigned long)addr;
@@ -110,11 +122,9 @@ bool dp_k_is_alternative(u64 addr, u32 len)
 
 	if (!dp_k_sym.alternatives_reserved)
 		return false;
-	if (dp_k_sym.text_mutex)
-		mutex_lock(dp_k_sym.text_mutex);
+	dp_k_text_lock();
 	is = dp_k_sym.alternatives_reserved(lo, lo + len - 1);
-	if (dp_k_sym.text_mutex)
-		mutex_unlock(dp_k_sym.text_mutex);
+	dp_k_text_unlock();
 	return is;
 }
 

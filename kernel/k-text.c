@@ -60,11 +60,21 @@ bool dp_k_text_is_target(const struct dp_text *t, u64 addr)
 	return dp_text_is_target(t, addr);
 }
 
-/* The instruction at addr as it was before a kprobe or a probe of ours came; at most avail bytes
- * are looked at. Two breakpoints in a row are padding. */
+enum { BEFORE = DP_JUMP_LEN - 1 };
+
+/*
+ * A kprobe or a probe of ours may have changed what stands here; the bytes in front are looked at, too: it may be the
+ * distance of a jump that a kprobe before it was turned into. Two breakpoints in a row are padding.
+ */
+static bool may_be_changed(const u8 *code, size_t n)
+{
+	return (dp_code_may_be_patched(code[0]) && !(n > 1 && code[0] == DP_TRAP_BYTE && code[1] == DP_TRAP_BYTE)) ||
+	       memchr(code - BEFORE, DP_JUMP_BYTE, BEFORE);
+}
+
+/* The instruction at addr as it was before a kprobe or a probe of ours came; at most avail bytes are looked at. */
 static int original(u64 addr, u8 *buf, size_t avail, struct dp_insn *in)
 {
-	enum { BEFORE = DP_JUMP_LEN - 1 };
 	u8 around[BEFORE + DP_INSN_MAX] = {0};
 	u8 spare[DP_INSN_MAX + 1]; /* as long as the kernel takes it to be */
 	const struct dp_kpoint *p;
@@ -75,9 +85,7 @@ static int original(u64 addr, u8 *buf, size_t avail, struct dp_insn *in)
 	    copy_from_kernel_nofault(around + BEFORE, (void *)(unsigned long)addr, n))
 		return -EFAULT;
 	memcpy(buf, around + BEFORE, n);
-	/* It may also be the distance of a jump that a kprobe before it was turned into. */
-	if ((!dp_code_may_be_patched(buf[0]) || (n > 1 && buf[0] == DP_TRAP_BYTE && buf[1] == DP_TRAP_BYTE)) &&
-	    !memchr(around, DP_JUMP_BYTE, BEFORE))
+	if (!may_be_changed(around + BEFORE, n))
 		return dp_insn_decode(in, buf, n);
 	p = dp_mgr_point(&dp_k_manager, addr);
 	if (p) {
@@ -246,23 +254,68 @@ static int add_cross(struct owner *o, u64 addr)
 	return 0;
 }
 
-static int cross_of(struct owner *o, u64 lo, u64 hi)
+/* All of an owner's code is read: in pieces, and most calls go to functions that others have called before. */
+#define PIECE 4096
+#define STARTS 2048
+
+struct scan {
+	struct owner *owner;
+	u64 lo, hi;         /* all of it */
+	u64 at;             /* the piece's first byte */
+	u64 starts[STARTS]; /* of functions, by their last bits */
+	u32 n;
+	u8 piece[BEFORE + PIECE]; /* what stands in front of all of it counts as zeros */
+};
+
+/* n bytes as they stand at addr, behind BEFORE others; NULL: they cannot be read. */
+static const u8 *read_ahead(struct scan *s, u64 addr, size_t n)
 {
+	u64 from = max(s->lo, addr - BEFORE);
+
+	if (from < s->at || addr + n > s->at + s->n) {
+		s->at = from;
+		s->n = min_t(u64, PIECE, s->hi - from);
+		dp_k_text_lock(); /* nobody is half-way through a change of an instruction */
+		if (copy_from_kernel_nofault(s->piece + BEFORE, (void *)(unsigned long)from, s->n))
+			s->n = 0;
+		dp_k_text_unlock();
+	}
+	return s->n ? s->piece + BEFORE + (addr - s->at) : NULL;
+}
+
+/* Whether a function begins there, or nothing that has a name lies there. */
+static bool is_start(struct scan *s, u64 addr)
+{
+	u64 *known = &s->starts[addr / 16 % STARTS];
 	unsigned long size, off;
+
+	if (*known == addr)
+		return true;
+	if (dp_k_sym.size_offset(addr, &size, &off) && off)
+		return false;
+	*known = addr;
+	return true;
+}
+
+static int cross_of(struct scan *s, u64 lo, u64 hi)
+{
 	struct dp_insn in;
 	u8 code[DP_INSN_MAX];
 	u64 target;
 	int n, r;
 
 	for (u64 a = lo; a < hi; a += n) {
+		size_t avail = min_t(u64, hi - a, DP_INSN_MAX);
+		const u8 *bytes = read_ahead(s, a, avail);
+
 		if (!(a & 255))
 			cond_resched(); /* what lies behind the last function looks like a very long one */
-		n = original(a, code, hi - a, &in);
+		n = bytes && !may_be_changed(bytes, avail) ? dp_insn_decode(&in, bytes, avail)
+							   : original(a, code, avail, &in);
 		if (n < 0)
 			n = 1;
-		else if (dp_insn_target(&in, a, &target) && (target < lo || target >= hi) &&
-			 dp_k_sym.size_offset(target, &size, &off) && off) {
-			r = add_cross(o, target);
+		else if (dp_insn_target(&in, a, &target) && (target < lo || target >= hi) && !is_start(s, target)) {
+			r = add_cross(s->owner, target);
 			if (r)
 				return r;
 		}
@@ -279,15 +332,22 @@ static int by_value(const void *a, const void *b)
 
 static int find_cross(struct owner *o, u64 lo, u64 hi)
 {
+	struct scan *s = dp_alloc(sizeof(*s));
 	unsigned long size, off;
 	int r = 0;
 
+	if (!s)
+		return -ENOMEM;
+	s->owner = o;
+	s->lo = lo;
+	s->hi = hi;
 	for (u64 a = lo; a < hi && !r; a += max(size, 1ul)) {
 		if (!dp_k_sym.size_offset(a, &size, &off) || off)
 			size = 16; /* between functions */
-		r = cross_of(o, a, min_t(u64, a + size, hi));
+		r = cross_of(s, a, min_t(u64, a + size, hi));
 		cond_resched();
 	}
+	dp_free(s);
 	if (r)
 		return r;
 	sort(o->cross, o->ncross, sizeof(u64), by_value, NULL);

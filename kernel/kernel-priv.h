@@ -141,6 +141,8 @@ unsigned long dp_k_lookup(const char *name); /* 0: none */
 int dp_k_resolve(const char *name, u64 *addr, struct dp_error *err);
 bool dp_k_ambiguous(const char *name);   /* several symbols of the kernel have it */
 struct module *dp_k_module_of(u64 addr); /* NULL: none */
+void dp_k_text_lock(void);
+void dp_k_text_unlock(void);
 bool dp_k_is_alternative(u64 addr, u32 len);
 /* A kprobe of the kernel is registered in [addr, addr + n), or one before has a jump over addr, or may get one. */
 bool dp_k_kprobe_covers(u64 addr, u32 n);
