@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -26,6 +27,8 @@ ASIDE = re.compile(r"/tests/(unit|fuzz|golden|dpcc|coverage|kernel)/[^/]*$")
 # What a script has that inserts for all processes, or removes what others have left behind.
 DRIVER = re.compile(r"DPROBES_DIR|^from (obey|handlers) import|\"clean\"", re.M)
 LINE = re.compile(r"^(not )?ok\b\s*\d*\s*-?\s*(.*)$")
+running = []
+ended = threading.Event()  # nobody wants to know any more
 
 
 def discover(build):
@@ -69,10 +72,13 @@ def explained(lines):
 
 def run(argv, env):
     """Run one test program; returns how many tests passed, failed and were skipped."""
+    if ended.is_set():
+        return 0, 0, 0
     label = os.path.relpath(argv[-1], os.path.dirname(HERE))
     started = time.time()
     proc = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                             errors="replace", env=env, start_new_session=True)
+    running.append(proc)
     try:
         out, _ = proc.communicate(timeout=LIMIT)
         status = proc.returncode
@@ -80,6 +86,7 @@ def run(argv, env):
         os.killpg(proc.pid, signal.SIGKILL)
         out, _ = proc.communicate()
         status = "no end within %d s" % LIMIT
+    running.remove(proc)
     passed, failures, skips = 0, [], []
     for line in out.splitlines():
         m = LINE.match(line.strip())
@@ -107,18 +114,8 @@ def run(argv, env):
     return passed, len(failures), len(skips)
 
 
-def main():
-    # A shell starts what runs in the background with SIGINT ignored, nohup with SIGHUP, and the tests' programs would
-    # inherit that.
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    build = os.path.abspath(sys.argv[1])
-    patterns = sys.argv[2:]
-    env = dict(os.environ, DP_BUILD=build, DPROBES=os.path.join(build, "src", "cmd", "dprobes"),
-               CMOCKA_MESSAGE_OUTPUT="TAP")
-    tests = [argv for argv in discover(build)
-             if not patterns or any(fnmatch.fnmatch(argv[-1], "*" + p + "*") for p in patterns)]
+def run_all(tests, build, env):
+    """Run test programs, three at a time; returns what run() has of each."""
     kinds = {name: [argv for argv in tests if kind(argv) == name] for name in ("driver", "own", "aside")}
     counts = []
     with ThreadPoolExecutor(3) as pool, tempfile.TemporaryDirectory(prefix="dp-targets-") as own:
@@ -132,8 +129,30 @@ def main():
         chains = [pool.submit(lambda: [run(argv, env) for argv in kinds["driver"]]),
                   pool.submit(lambda: [run(argv, dict(env, DP_TARGETS=targets)) for argv in kinds["own"]]),
                   pool.submit(lambda: [run(polite + argv, aside) for argv in kinds["aside"]])]
-        for chain in chains:
-            counts += chain.result()
+        try:
+            for chain in chains:
+                counts += chain.result()
+        except KeyboardInterrupt:
+            ended.set()
+            for proc in list(running):
+                os.killpg(proc.pid, signal.SIGTERM)
+            sys.exit(1)
+    return counts
+
+
+def main():
+    # A shell starts what runs in the background with SIGINT ignored, nohup with SIGHUP, and the tests' programs would
+    # inherit that.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    build = os.path.abspath(sys.argv[1])
+    patterns = sys.argv[2:]
+    env = dict(os.environ, DP_BUILD=build, DPROBES=os.path.join(build, "src", "cmd", "dprobes"),
+               CMOCKA_MESSAGE_OUTPUT="TAP")
+    tests = [argv for argv in discover(build)
+             if not patterns or any(fnmatch.fnmatch(argv[-1], "*" + p + "*") for p in patterns)]
+    counts = run_all(tests, build, env)
     total = [sum(column) for column in zip(*counts)] or [0, 0, 0]
     if total[2]:
         print("%d skipped, each named above with its reason" % total[2])
