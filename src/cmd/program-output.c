@@ -104,7 +104,7 @@ int dp_cmd_program_write_whole(struct program *p)
 
 	if (trouble)
 		return dp_ui_fail(E_OUT_WHOLE, NULL, "%s: %s", p->t.run.out.name, trouble);
-	if (!p->t.run.chunks || !dp_chunks_end(p->t.run.chunks, &p->t.run.out, &err))
+	if (!p->t.run.chunks || !dp_chunks_end(p->t.run.chunks, &p->t.run.out, p->formatter, &err))
 		return CMD_OK;
 	dp_ui_error(&err, NULL);
 	return CMD_FAILED;

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/now.h"
+#include "lang/rpn/rpn.h"
 #include "log/aggregate.h"
 #include "log/format.h"
 #include "log/log-rpn.h"
@@ -37,6 +39,7 @@ struct dp_formatter {
 	u32 source, pid;
 	char comm[16];          /* of those whose name nobody has seen; empty: not known */
 	struct dp_scope *scope; /* NULL: all calls are shown */
+	struct dp_time_span spans[DP_NTIMES];
 	union dp_sink_room sink;
 };
 
@@ -252,6 +255,24 @@ static void write_line(struct dp_formatter *f)
 		fwrite_unlocked(f->line.text, 1, f->line.n, f->out);
 }
 
+/* A hit's are of both spans. Stamps may be anything, and 0 is none. */
+static void extend(struct dp_formatter *f, enum dp_time_of of, u64 ns)
+{
+	ns = DP_MAX(ns, 1ull);
+	for (u32 i = of; i < DP_NTIMES; i++) {
+		struct dp_time_span *s = &f->spans[i];
+
+		s->since = s->until ? DP_MIN(s->since, ns) : ns;
+		s->until = DP_MAX(s->until, ns);
+	}
+}
+
+void dp_formatter_times(struct dp_formatter *f, struct dp_time_span spans[DP_NTIMES])
+{
+	memcpy(spans, f->spans, sizeof(f->spans));
+	memset(f->spans, 0, sizeof(f->spans));
+}
+
 void dp_formatter_record(struct dp_formatter *f, const struct dp_record *rec, u64 ns)
 {
 	struct dp_sink_record r = {.rec = rec, .ns = ns, .source = f->source};
@@ -267,13 +288,20 @@ void dp_formatter_record(struct dp_formatter *f, const struct dp_record *rec, u6
 	dp_view_init(&r.view, rec, ev->layout);
 	if (f->scope && !dp_scope_takes(f->scope, &r))
 		return;
+	extend(f, DP_TIME_HITS, ns);
 	dp_line_reset(&f->line);
 	dp_walk_event(&f->sink.s, &r);
 	write_line(f);
 }
 
+static bool is_of_body(const struct dp_rpn_probe *p)
+{
+	return p && (p->place == DP_RPN_BEGIN || p->place == DP_RPN_END || p->place == DP_RPN_TIMER);
+}
+
 void dp_formatter_program(struct dp_formatter *f, const struct dp_record *rec, const struct dp_rpn_context *c)
 {
+	extend(f, is_of_body(c->probe) ? DP_TIME_ALL : DP_TIME_HITS, c->ns);
 	dp_line_reset(&f->line);
 	dp_rpn_walk(&f->sink.s, rec, c);
 	write_line(f);
@@ -291,6 +319,8 @@ void dp_formatter_aggregates(struct dp_formatter *f, const struct dp_rpn_unit *u
 {
 	struct dp_sink *s = &f->sink.s;
 
+	if (s->interval_ns)
+		extend(f, DP_TIME_ALL, s->interval_ns);
 	s->code_file = view->code_file;
 	s->code_file_arg = view->arg;
 	dp_line_reset(&f->line);
@@ -306,6 +336,7 @@ void dp_formatter_print(struct dp_formatter *f, const struct dp_rpn_unit *u, vol
 {
 	if (!f->sink.s.ops->words)
 		return;
+	extend(f, DP_TIME_ALL, dp_now_ns());
 	dp_line_reset(&f->line);
 	f->sink.s.ops->words(&f->sink.s, u, words, index, view);
 	write_line(f);

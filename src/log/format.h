@@ -96,6 +96,20 @@ void dp_formatter_head(struct dp_formatter *f);
  * in ferror() of the stream. */
 void dp_formatter_record(struct dp_formatter *f, const struct dp_record *rec, u64 ns);
 
+/* When what was put has happened, by CLOCK_MONOTONIC. until 0: there was nothing. */
+struct dp_time_span {
+	u64 since, until;
+};
+
+enum dp_time_of {
+	DP_TIME_HITS, /* records of hits, by their own time */
+	DP_TIME_ALL,  /* these, and what is told by our clock: records of bodies, tables before the end */
+	DP_NTIMES
+};
+
+/* Of what was put since this was asked last. */
+void dp_formatter_times(struct dp_formatter *f, struct dp_time_span spans[DP_NTIMES]);
+
 /* So many more records were lost about here. */
 void dp_formatter_lost(struct dp_formatter *f, u64 n);
 

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "host/process/process.h"
-#include "log/format.h"
 #include "run/run-chunks.h"
 #include "run/run-join.h"
 #include "run/run-journal.h"
@@ -18,7 +17,9 @@ struct dp_chunk {
 	bool is_named; /* a file of the journal; else memory that goes with us */
 	u32 number;
 	u64 size;
-	u64 since, until; /* CLOCK_MONOTONIC, nanoseconds */
+	u64 head; /* of these bytes: what stands before the first record */
+	struct dp_time_span spans[DP_NTIMES];
+	u64 began[DP_NTIMES]; /* the newest in those before it or, of the first one, the oldest in it; 0: nothing is */
 };
 
 static int next_file(struct dp_chunks *p, struct dp_output *o, struct dp_error *err)
@@ -86,16 +87,16 @@ static bool take(void *arg, const char *text, size_t n)
 	return good;
 }
 
-static void drop_oldest(struct dp_chunks *p)
+static void drop(struct dp_chunks *p, u32 i)
 {
-	struct dp_chunk *chunk = p->v[0];
+	struct dp_chunk *chunk = p->v[i];
 
 	p->held -= chunk->size;
 	if (chunk->is_named)
 		dp_journal_drop_chunk(p->journal, chunk->number);
 	close(chunk->fd);
 	free(chunk);
-	memmove(p->v, p->v + 1, --p->n * sizeof(*p->v));
+	memmove(p->v + i, p->v + i + 1, (--p->n - i) * sizeof(*p->v));
 }
 
 static int begin_chunk(struct dp_chunks *p, struct dp_error *err)
@@ -113,29 +114,110 @@ static int begin_chunk(struct dp_chunks *p, struct dp_error *err)
 		free(chunk);
 		return dp_fail(err, E_RING_MEMORY, "chunks of the recording");
 	}
-	chunk->since = chunk->until = dp_now_ns();
+	memcpy(chunk->began, p->newest, sizeof(chunk->began));
 	p->v[p->n++] = chunk;
 	return 0;
 }
 
-/* Without the oldest there is still enough. */
-static bool is_spare(const struct dp_chunks *p, u64 now)
+/* What has been put belongs to the chunk that is being written. */
+static void take_times(struct dp_chunks *p, struct dp_formatter *f)
 {
-	return p->n == DP_ARRAY_SIZE(p->v) || (p->bytes && p->held - p->v[0]->size >= p->bytes) ||
-	       (p->ns && now - p->v[0]->until >= p->ns);
+	struct dp_chunk *last = p->v[p->n - 1];
+	struct dp_time_span spans[DP_NTIMES];
+	u64 now = dp_now_ns();
+
+	dp_formatter_times(f, spans);
+	for (u32 i = 0; i < DP_NTIMES; i++) {
+		/* Stamps stand in memory of the program: one from the future would make all others old. */
+		u64 until = DP_MIN(spans[i].until, now), since = DP_MIN(spans[i].since, until);
+		struct dp_time_span *all = &last->spans[i];
+
+		if (!until)
+			continue;
+		all->since = all->until ? DP_MIN(all->since, since) : since;
+		all->until = DP_MAX(all->until, until);
+		if (!last->began[i])
+			last->began[i] = since;
+		p->newest[i] = DP_MAX(p->newest[i], until);
+	}
+	if (!last->spans[DP_TIME_ALL].until)
+		last->head = last->size;
 }
 
-static bool is_full(const struct dp_chunks *p, u64 now)
+static u64 bytes_behind(const struct dp_chunks *p, u32 i)
+{
+	u64 n = 0;
+
+	while (++i < p->n)
+		n += p->v[i]->size - p->v[i]->head;
+	return n;
+}
+
+/*
+ * Hits are old by what newer hits there are. What is told beside them, every second for example, goes on while the
+ * program hangs, and must not take the place of what it did before that.
+ */
+static bool is_old(const struct dp_chunks *p, const struct dp_chunk *chunk)
+{
+	enum dp_time_of of = chunk->spans[DP_TIME_HITS].until ? DP_TIME_HITS : DP_TIME_ALL;
+
+	return p->ns && p->newest[of] - chunk->spans[of].until >= p->ns;
+}
+
+/* Without it there is still enough, or there is no room. */
+static bool is_spare(const struct dp_chunks *p, u32 i)
+{
+	return is_old(p, p->v[i]) ||
+	       (!i && (p->n == DP_ARRAY_SIZE(p->v) || (p->bytes && bytes_behind(p, i) >= p->bytes)));
+}
+
+static void drop_spare(struct dp_chunks *p)
+{
+	for (u32 i = 0; i < p->n;)
+		if (is_spare(p, i))
+			drop(p, i);
+		else
+			i++;
+}
+
+/* Never while nothing is put into it. */
+static bool is_full(const struct dp_chunks *p)
 {
 	const struct dp_chunk *last = p->v[p->n - 1];
 
-	return (p->bytes && last->size >= p->bytes / DP_CHUNKS_KEPT) ||
-	       (p->ns && now - last->since >= p->ns / DP_CHUNKS_KEPT);
+	if (!last->spans[DP_TIME_ALL].until)
+		return false;
+	if (p->bytes && last->size - last->head >= p->bytes / DP_CHUNKS_KEPT)
+		return true;
+	for (u32 i = 0; i < DP_NTIMES && p->ns; i++)
+		if (p->newest[i] - last->began[i] >= p->ns / DP_CHUNKS_KEPT)
+			return true;
+	return false;
+}
+
+/* How long the program did what is kept. */
+static u64 lasted_ns(const struct dp_chunks *p)
+{
+	enum dp_time_of of = DP_TIME_ALL;
+	struct dp_time_span all = {~0ull, 0};
+
+	for (u32 i = 0; i < p->n; i++)
+		if (p->v[i]->spans[DP_TIME_HITS].until)
+			of = DP_TIME_HITS;
+	for (u32 i = 0; i < p->n; i++) {
+		const struct dp_time_span *s = &p->v[i]->spans[of];
+
+		if (!s->until)
+			continue;
+		all.since = DP_MIN(all.since, s->since);
+		all.until = DP_MAX(all.until, s->until);
+	}
+	return all.until ? all.until - all.since : 0;
 }
 
 static int write_chunks(struct dp_chunks *p, struct dp_output *o, struct dp_error *err)
 {
-	u64 since = p->v[0]->since, held = p->held, now = dp_now_ns();
+	u64 held = p->held;
 	struct dp_join join = {0};
 	char text[PATH_MAX + 100];
 	int r;
@@ -152,7 +234,7 @@ static int write_chunks(struct dp_chunks *p, struct dp_output *o, struct dp_erro
 	if (!r && p->note && dp_join_name(p->path, p->files, text, PATH_MAX)) {
 		size_t n = strlen(text);
 
-		snprintf(text + n, sizeof(text) - n, ": %.1f s, %.1f MiB", (double)(now - since) / 1e9,
+		snprintf(text + n, sizeof(text) - n, ": %.1f s, %.1f MiB", (double)lasted_ns(p) / 1e9,
 			 (double)held / (1 << 20));
 		p->note(text);
 	}
@@ -173,25 +255,22 @@ static int dump(struct dp_chunks *p, struct dp_output *o, struct dp_formatter *f
 	finish(p, f);
 	r = dp_output_flush(o, err);
 	r = r ? r : write_chunks(p, o, err);
-	while (p->n)
-		drop_oldest(p);
+	dp_chunks_free(p);
 	return r;
 }
 
 static int turn_memory(struct dp_chunks *p, struct dp_output *o, struct dp_formatter *f, struct dp_error *err)
 {
-	u64 now = dp_now_ns();
 	int r = 0;
 
-	p->v[p->n - 1]->until = now;
+	take_times(p, f);
 	if (*p->asked) {
 		*p->asked = 0;
 		r = dump(p, o, f, err);
-	} else if (!is_full(p, now)) {
+	} else if (!is_full(p)) {
 		return 0;
 	}
-	while (p->n && is_spare(p, now))
-		drop_oldest(p);
+	drop_spare(p);
 	r = r ? r : begin_chunk(p, err);
 	if (r)
 		return r;
@@ -254,15 +333,21 @@ int dp_chunks_turn(struct dp_chunks *p, struct dp_output *o, struct dp_formatter
 	return p->in_memory ? turn_memory(p, o, f, err) : turn_files(p, o, f, err);
 }
 
-int dp_chunks_end(struct dp_chunks *p, struct dp_output *o, struct dp_error *err)
+int dp_chunks_end(struct dp_chunks *p, struct dp_output *o, struct dp_formatter *f, struct dp_error *err)
 {
-	int r = p->in_memory && p->n ? dp_output_flush(o, err) : 0;
+	int r;
 
-	return p->in_memory && p->n && !r ? write_chunks(p, o, err) : r;
+	if (!p->in_memory || !p->n)
+		return 0;
+	r = dp_output_flush(o, err);
+	if (r)
+		return r;
+	take_times(p, f);
+	return write_chunks(p, o, err);
 }
 
 void dp_chunks_free(struct dp_chunks *p)
 {
 	while (p->n)
-		drop_oldest(p);
+		drop(p, p->n - 1);
 }

@@ -2,7 +2,8 @@
 /*
  * A recording in chunks. Rotation: where a file has its size or its age, the next one begins; each is whole in itself.
  * Flight recorder: chunks are kept in memory, the oldest goes where there are enough of them, and all that is there is
- * written to a file when somebody asks for it, and at the end.
+ * written to a file when somebody asks for it, and at the end. What is recorded makes time pass for it, not the clock:
+ * a program that is idle, or has ended long before anybody notices, loses nothing of what it did last.
  */
 #ifndef DP_RUN_CHUNKS_H
 #define DP_RUN_CHUNKS_H
@@ -10,10 +11,11 @@
 #include <signal.h>
 
 #include "base/error.h"
+#include "log/format.h"
 
-#define DP_CHUNKS_KEPT 8u /* in memory, of what is to be kept; one more is being written */
+#define DP_CHUNKS_KEPT 8u                    /* of the bytes or the time that is to be kept each has so much */
+#define DP_CHUNKS_MOST (4u * DP_CHUNKS_KEPT) /* some were begun for the one, some for the other */
 
-struct dp_formatter;
 struct dp_output;
 struct dp_chunk;
 struct dp_journal;
@@ -31,10 +33,11 @@ struct dp_chunks {
 	void (*ending)(void *arg);      /* gives the formatter what stands at the end of a recording; may be NULL */
 	void *ending_arg;
 
-	struct dp_chunk *v[DP_CHUNKS_KEPT + 1]; /* the oldest first */
+	struct dp_chunk *v[DP_CHUNKS_MOST]; /* the oldest first */
 	u32 n, files;
 	u64 since; /* of the file */
 	u64 held;  /* bytes in memory */
+	u64 newest[DP_NTIMES];
 	u32 begun; /* chunks */
 	bool broken;
 	const struct dp_journal *journal; /* has the chunks' files; NULL: they are memory of ours */
@@ -47,7 +50,7 @@ void dp_chunks_point(const struct dp_chunks *p, struct dp_journal_point *point);
 /* All that was read is in the output, which has been flushed. E_OUT_OPEN, E_OUT_WRITE. */
 int dp_chunks_turn(struct dp_chunks *p, struct dp_output *o, struct dp_formatter *f, struct dp_error *err);
 /* Behind the last block of the recording. */
-int dp_chunks_end(struct dp_chunks *p, struct dp_output *o, struct dp_error *err);
+int dp_chunks_end(struct dp_chunks *p, struct dp_output *o, struct dp_formatter *f, struct dp_error *err);
 void dp_chunks_free(struct dp_chunks *p);
 
 #endif

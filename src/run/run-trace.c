@@ -387,7 +387,7 @@ int dp_trace_end(struct dp_trace *t, struct dp_error *err)
 			t->last(t, t->last_arg);
 	}
 	if (!r && t->chunks && t->was_armed)
-		r = dp_chunks_end(t->chunks, &t->out, err);
+		r = dp_chunks_end(t->chunks, &t->out, t->formatter, err);
 	if (trouble)
 		r = dp_fail(err, E_OUT_WHOLE, "%s: %s", t->path ? t->path : t->out.name, trouble);
 	closed = dp_output_close(&t->out, r ? &late : err);

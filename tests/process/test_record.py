@@ -512,6 +512,144 @@ def black_box():
         (stamps[0], stamps[-1], written)
 
 
+BURSTS = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+__attribute__((noinline)) long act(long n)
+{
+	asm volatile("nop; nop; nop; nop; nop" ::: "memory");
+	return n;
+}
+__attribute__((noinline)) long steady(long n)
+{
+	asm volatile("nop; nop; nop; nop; nop" ::: "memory");
+	return n + 1;
+}
+static void *go_on(void *arg)
+{
+	struct timespec ms = {0, 1000000};
+
+	for (long n = 0;; n++, nanosleep(&ms, NULL))
+		steady(n);
+	return arg;
+}
+int main(void)
+{
+	pthread_t other;
+	long n = 0;
+
+	puts("ready");
+	fflush(stdout);
+	for (int c; (c = getchar()) != EOF;) {
+		if (c == 's')
+			pthread_create(&other, NULL, go_on, NULL);
+		for (int i = 0; c == 'b' && i < 100; i++)
+			act(n++);
+		if (c == '\n')
+			puts("done");
+		fflush(stdout);
+	}
+}
+"""
+
+
+def bursting():
+    """A program that does what it is told on its standard input, and nothing otherwise."""
+    exe = compiled(tempfile.tempdir, "bursts", BURSTS, "-O1", "-pthread")
+    p = start([exe], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert p.stdout.readline() == "ready\n"
+    return p
+
+
+def tell(p, what):
+    p.stdin.write(what + "\n")
+    p.stdin.flush()
+    assert p.stdout.readline() == "done\n"
+
+
+def last_of(p, name, *lines, limit="0.5s"):
+    """A recorder of what a bursting() program did in its last half second."""
+    t = start([DPROBES, "record", "-q", "-o", path(name), "--last", limit, "-p", str(p.pid), *lines])
+    wait_for(lambda: standing(p.pid, "act"), what="the probe")
+    return t
+
+
+def chunks(pid):
+    return sorted(int(f.rsplit(".", 1)[1]) for f in journals(pid) if re.search(r"\d\.\d+$", f))
+
+
+@test
+def idle_program():
+    """record --last TIME: the time is that before the last event; while the program is idle nothing is dropped and no
+    chunk is begun, and a crash that is noticed late takes nothing away"""
+    p = bursting()
+    t = last_of(p, "idle.dpt", "p act n=%di")
+    tell(p, "b")
+    time.sleep(1.5)
+    assert max(chunks(t.pid), default=0) < 8, chunks(t.pid)
+    t.send_signal(signal.SIGUSR1)
+    wait_for(lambda: os.path.getsize(path("idle.dpt")) and len(events_of(path("idle.dpt"))) == 100, what="the burst")
+    for _ in range(4):
+        tell(p, "b")
+        time.sleep(1)
+    t.send_signal(signal.SIGSTOP)
+    stop(p, signal.SIGSEGV)
+    time.sleep(1)
+    t.send_signal(signal.SIGCONT)
+    assert t.wait(60) == 0
+    n = [e["args"]["n"] for e in events_of(path("idle.2.dpt"))]
+    assert n[-100:] == list(range(400, 500)) and n == list(range(n[0], 500)) and n[0] >= 200, (n[0], len(n))
+
+
+@test
+def many_events():
+    """record --last BYTES: events that take more room than is to be kept of their records take nothing away"""
+    p = bursting()
+    t = last_of(p, "many.dpt", "p act n=%di", *("p:e%d steady n=%%di" % i for i in range(150)), limit="64K")
+    for _ in range(3):
+        tell(p, "b")
+        time.sleep(0.5)
+    assert stop(t, signal.SIGINT) == 0
+    assert [e["args"]["n"] for e in events_of(path("many.dpt"))] == list(range(300))
+    stop(p)
+
+
+@test
+def idle_thread():
+    """record --last TIME: what one thread did goes when others have gone on for so long, however idle it is, and the
+    number of chunks stays"""
+    need_room()
+    p = bursting()
+    t = last_of(p, "thread.dpt", "p act n=%di", "p steady n=%di")
+    tell(p, "bs")
+    wait_for(lambda: len(chunks(t.pid)) > 1 and chunks(t.pid)[0] > 20, what="chunks to go")
+    assert len(chunks(t.pid)) < 16, chunks(t.pid)
+    assert stop(t, signal.SIGINT) == 0
+    events = events_of(path("thread.dpt"))
+    n = [e["args"]["n"] for e in events]
+    assert {e["symbol"] for e in events} == {"steady"} and n == list(range(n[0], n[-1] + 1)), (events[0], len(n))
+    stop(p)
+
+
+@test
+def idle_beside_tables():
+    """record --last TIME: what is told while the program is idle, by a timer and every so often, takes nothing of
+    what it did before that away, and goes itself when it is old"""
+    need_room()
+    p = bursting()
+    t = last_of(p, "tables.dpt", "--interval", "0.1", "p act { log($arg1); }", "p act count", "i:50ms { log(7); }")
+    tell(p, "b")
+    wait_for(lambda: len(chunks(t.pid)) > 1 and chunks(t.pid)[-1] > 30, what="chunks of what is told")
+    kept = chunks(t.pid)
+    assert kept[0] <= 8 and len(kept) < 24 and kept[-1] - kept[0] >= len(kept), kept
+    assert stop(t, signal.SIGINT) == 0
+    shown = events_of(path("tables.dpt"))
+    assert [e["args"]["$arg1"] for e in shown if "$arg1" in e.get("args", ())] == list(range(100)), shown[:3]
+    assert sum("7" in e.get("args", ()) for e in shown) > 5, shown[-1]
+    stop(p)
+
+
 @test
 def command_line():
     """record wants a file, report one recording; limits are bytes or times"""
