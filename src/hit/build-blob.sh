@@ -15,7 +15,7 @@ objects=
 arch=../arch/x86_64
 : >commands # for packaging/compile-commands.py
 for f in hit-calls.c hit-exits.c hit-guard.c copy.c $arch/entry/hit-entry.S hit.c hit-mem.c \
-	page.c hit-rpn.c signal.c string.c hit-text.c hit-unwind.c vm.c hit-watch.c $arch/store.c \
+	page.c hit-rpn.c signal.c string.c hit-tables.c hit-text.c hit-unwind.c vm.c hit-watch.c $arch/store.c \
 	$arch/insn.c $arch/insn-class.c $arch/insn-table.c $arch/insn-table-vex.c $arch/insn-table-evex.c; do
 	$cc $flags "-I$src" "-I$src/../include" -c "$src/hit/$f" -o "${f##*/}.o"
 	echo $cc $flags "'-I$src' '-I$src/../include' -o '$work/${f##*/}.o' -c '$src/hit/$f'" >>commands

@@ -27,13 +27,6 @@ struct dp_rpn_head *dp_rpn_head(struct dp_hit *h)
 	return (struct dp_rpn_head *)payload_of(h);
 }
 
-static u32 failed(struct dp_hit *h, u32 code, u64 parm1, u64 parm2)
-{
-	state(h)->parm1 = parm1;
-	state(h)->parm2 = parm2;
-	return code;
-}
-
 /* volatile keeps the compiler from making calls of these loops. */
 static void copy(u8 *to, const u8 *from, u32 n)
 {
@@ -116,7 +109,7 @@ u32 dp_rpn_position(const struct dp_hit *h)
 u32 dp_rpn_go_back(struct dp_hit *h, u64 position)
 {
 	if (position > dp_rpn_position(h))
-		return failed(h, DP_EX_INVALID_OPERAND, DP_BAD_POSITION, position);
+		return dp_rpn_failed(h, DP_EX_INVALID_OPERAND, DP_BAD_POSITION, position);
 	if (!position)
 		h->rec_flags &= ~(DP_REC_ITEMS | DP_REC_BARE);
 	h->log_len = head_of(h) + (u32)position;
@@ -126,7 +119,7 @@ u32 dp_rpn_go_back(struct dp_hit *h, u64 position)
 static u32 overflow(struct dp_hit *h)
 {
 	h->rec_flags |= DP_REC_TRUNCATED;
-	return failed(h, DP_EX_LOG_OVERFLOW, h->prog->logmax - head_of(h), 0);
+	return dp_rpn_failed(h, DP_EX_LOG_OVERFLOW, h->prog->logmax - head_of(h), 0);
 }
 
 /* The prefix of an item whose `bytes` bytes stand behind it already. */
@@ -148,7 +141,7 @@ static u32 bad_address(struct dp_hit *h, u64 addr)
 		*(any_u64 *)(payload_of(h) + h->log_len + PREFIX) = addr;
 		end_item(h, DP_TOKEN_FAULT, 8, 8);
 	}
-	return failed(h, DP_EX_INVALID_ADDR, addr, 0);
+	return dp_rpn_failed(h, DP_EX_INVALID_ADDR, addr, 0);
 }
 
 u32 dp_rpn_log_str(struct dp_hit *h, u64 len, u64 addr)
@@ -233,8 +226,8 @@ static u32 check_range(struct dp_hit *h, u64 first, u64 n, int token)
 	variables(h, token, &have);
 	if (first <= have && n <= have - first)
 		return 0;
-	return failed(h, DP_EX_INVALID_OPERAND, token == DP_TOKEN_LOCALS ? DP_BAD_LOCAL : DP_BAD_GLOBAL,
-		      DP_MAX(first, have));
+	return dp_rpn_failed(h, DP_EX_INVALID_OPERAND, token == DP_TOKEN_LOCALS ? DP_BAD_LOCAL : DP_BAD_GLOBAL,
+			     DP_MAX(first, have));
 }
 
 u32 dp_rpn_log_vars(struct dp_hit *h, u64 first, u64 n, int token)
@@ -264,9 +257,9 @@ u32 dp_rpn_call(struct dp_hit *h, u32 called, u32 ret)
 	struct dp_frame *f;
 
 	if (s->depth == DP_VM_CALLS)
-		return failed(h, DP_EX_CALL_STACK_OVERFLOW, DP_VM_CALLS, 0);
+		return dp_rpn_failed(h, DP_EX_CALL_STACK_OVERFLOW, DP_VM_CALLS, 0);
 	if (s->calls == DP_VM_CALLS_TOTAL)
-		return failed(h, DP_EX_MAX_JMPS, DP_VM_CALLS_TOTAL, 0);
+		return dp_rpn_failed(h, DP_EX_MAX_JMPS, DP_VM_CALLS_TOTAL, 0);
 	s->calls++;
 	f = &s->frames[++s->depth];
 	*f = (struct dp_frame){.base = s->base, .called = called, .ret = ret};
@@ -278,7 +271,7 @@ u32 dp_rpn_ret(struct dp_hit *h)
 	struct dp_rpn_state *s = state(h);
 
 	if (!s->depth)
-		return failed(h, DP_EX_CALL_STACK_OVERFLOW, 0, 0);
+		return dp_rpn_failed(h, DP_EX_CALL_STACK_OVERFLOW, 0, 0);
 	s->base = s->frames[s->depth].base;
 	s->next = s->frames[s->depth--].ret;
 	return 0;
@@ -332,7 +325,7 @@ enum dp_raised dp_rpn_spent(struct dp_hit *h, u32 sp)
 {
 	struct dp_rpn_state *s = state(h);
 
-	failed(h, DP_EX_MAX_WORK, h->prog->work, 0);
+	dp_rpn_failed(h, DP_EX_MAX_WORK, h->prog->work, 0);
 	s->code = DP_EX_MAX_WORK;
 	if (!s->spent) {
 		s->spent = 1;
@@ -454,7 +447,7 @@ u32 dp_rpn_trace_vars(struct dp_hit *h, u64 first, u64 n, int token)
 u32 dp_rpn_trace_back(struct dp_hit *h, u64 position)
 {
 	if (position > state(h)->trace_len)
-		return failed(h, DP_EX_INVALID_OPERAND, DP_BAD_POSITION, position);
+		return dp_rpn_failed(h, DP_EX_INVALID_OPERAND, DP_BAD_POSITION, position);
 	state(h)->trace_len = (u32)position;
 	state(h)->trace_full = 0;
 	return 0;
@@ -577,7 +570,7 @@ u32 dp_rpn_heap_alloc(struct dp_hit *h, u64 asked)
 		s->heap[0] = block_word(HEAP_BYTES - 8, 0, 0);
 	}
 	if (asked > most - s->heap_used)
-		return failed(h, DP_EX_HEAP_NOMEM, asked, 0);
+		return dp_rpn_failed(h, DP_EX_HEAP_NOMEM, asked, 0);
 	need = DP_ALIGN_UP((u32)asked, 8u);
 	for (u32 at = 0; at < HEAP_BYTES; at += 8 + size) {
 		size = block_size(s->heap[at / 8]);
@@ -599,7 +592,7 @@ u32 dp_rpn_heap_alloc(struct dp_hit *h, u64 asked)
 		h->work -= dp_work_of_walk(s->handle + size);
 		return 0;
 	}
-	return failed(h, DP_EX_HEAP_NOMEM, asked, 0);
+	return dp_rpn_failed(h, DP_EX_HEAP_NOMEM, asked, 0);
 }
 
 u32 dp_rpn_heap_free(struct dp_hit *h, u64 handle)
@@ -607,7 +600,7 @@ u32 dp_rpn_heap_free(struct dp_hit *h, u64 handle)
 	u64 *word = find_block(state(h), handle);
 
 	if (!word)
-		return failed(h, DP_EX_HEAP_INVALID_HANDLE, handle, 0);
+		return dp_rpn_failed(h, DP_EX_HEAP_INVALID_HANDLE, handle, 0);
 	state(h)->heap_used -= block_asked(*word);
 	h->work -= dp_work_of_walk(handle);
 	*word = block_word(block_size(*word), 0, 0);
@@ -619,11 +612,11 @@ u8 *dp_rpn_heap(struct dp_hit *h, u64 handle, u64 offset, u64 bytes)
 	const u64 *word = find_block(state(h), handle);
 
 	if (!word) {
-		state(h)->code = failed(h, DP_EX_HEAP_INVALID_HANDLE, handle, offset);
+		state(h)->code = dp_rpn_failed(h, DP_EX_HEAP_INVALID_HANDLE, handle, offset);
 		return NULL;
 	}
 	if (offset > block_asked(*word) || bytes > block_asked(*word) - offset) {
-		state(h)->code = failed(h, DP_EX_HEAP_INVALID_OFFSET, handle, offset);
+		state(h)->code = dp_rpn_failed(h, DP_EX_HEAP_INVALID_OFFSET, handle, offset);
 		return NULL;
 	}
 	h->work -= dp_work_of_walk(handle);
@@ -653,217 +646,9 @@ u32 dp_rpn_call_exit(struct dp_hit *h, u32 sp, const u8 *name, u32 len, u32 narg
 		((volatile u64 *)results)[i] = 0; /* an exit that does not set them tells nothing of our stack */
 	error = dp_hit_call_exit(h, name, len, nargs, nresults, args, results);
 	if (error)
-		return failed(h, DP_EX_INVALID_OPERAND, DP_BAD_FACILITY, error);
+		return dp_rpn_failed(h, DP_EX_INVALID_OPERAND, DP_BAD_FACILITY, error);
 	sp += nargs;
 	for (u32 i = 0; i < nresults; i++)
 		h->vm->stack[--sp % DP_VM_STACK] = results[i % DP_EXIT_WORDS_MAX];
-	return 0;
-}
-
-/* ---- tables and aggregates in local variables ---- */
-
-#define WAITS 200 /* for another thread that is writing a key; it may not be running */
-
-u32 dp_rpn_push_text(struct dp_hit *h, u32 sp, u32 n)
-{
-	const u8 *text = (const u8 *)h->vm->scratch;
-	bool ended = false;
-
-	for (u32 i = 0; i < n; i++) {
-		u64 word = 0;
-
-		for (u32 k = 0; k < 8; k++) {
-			ended |= !text[8 * i + k];
-			if (!ended)
-				word |= (u64)text[8 * i + k] << 8 * k;
-		}
-		sp--;
-		h->vm->stack[sp % DP_VM_STACK] = word;
-	}
-	return sp;
-}
-
-/* The key lies on the stack, its first word deepest. */
-static u64 key_word(const struct dp_hit *h, u32 sp, u32 k, u32 i)
-{
-	return h->vm->stack[(sp + k - 1 - i) % DP_VM_STACK];
-}
-
-static bool is_key(const struct dp_hit *h, u32 sp, u32 k, const u64 *key)
-{
-	for (u32 i = 0; i < k; i++)
-		if (key[i] != key_word(h, sp, k, i))
-			return false;
-	return true;
-}
-
-/*
- * Makes the place the key's, unless it is one that was left; false: it is another one's, or its owner does not come to
- * an end. Its loads of a place's state pair with the releases by which others make one theirs.
- */
-static bool take_place(struct dp_hit *h, u32 sp, u32 k, u64 *place, u64 state)
-{
-	if (state == DP_TABLE_FREE &&
-	    __atomic_compare_exchange_n(place, &state, DP_TABLE_BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-		for (u32 i = 0; i < k; i++)
-			((volatile u64 *)place)[1 + i] = key_word(h, sp, k, i);
-		__atomic_store_n(place, DP_TABLE_VALID, __ATOMIC_RELEASE);
-		return true;
-	}
-	for (u32 n = 0; state == DP_TABLE_BUSY && n < WAITS; n++) {
-		__builtin_ia32_pause();
-		state = __atomic_load_n(place, __ATOMIC_ACQUIRE);
-	}
-	return state == DP_TABLE_VALID && is_key(h, sp, k, place + 1);
-}
-
-/*
- * One that was left, with what its owner had. Keys that are taken so are one thread's own: nobody else looks for this
- * one. The exchange pairs with the release by which the control side gave the place free, the store with loads of it.
- */
-static bool take_left(struct dp_hit *h, u32 sp, u32 k, u32 words, u64 *place)
-{
-	u64 state = DP_TABLE_LEFT;
-
-	if (!__atomic_compare_exchange_n(place, &state, DP_TABLE_BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
-		return false;
-	for (u32 i = 0; i < k + words; i++)
-		((volatile u64 *)place)[1 + i] = i < k ? key_word(h, sp, k, i) : 0;
-	__atomic_store_n(place, DP_TABLE_VALID, __ATOMIC_RELEASE);
-	return true;
-}
-
-#define FASTER 0 /* another thread took the place that this one was about to take; no index of words */
-
-static u64 look(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words, u64 hash)
-{
-	u64 *table = (u64 *)h->prog->locals + first, state;
-	u32 left = 0, place = (u32)(hash % keys); /* the verifier wants a key */
-
-	for (u32 n = 0; n < DP_TABLE_TRIES && n < keys; n++, place = place + 1 == keys ? 0 : place + 1) {
-		u32 at = 1 + place * (1 + k + words);
-
-		state = __atomic_load_n(table + at, __ATOMIC_ACQUIRE); /* pairs with the releases above */
-		if (state == DP_TABLE_LEFT) {                          /* the key may lie behind it */
-			left = left ? left : at;
-			continue;
-		}
-		if (state == DP_TABLE_FREE && left)
-			break;
-		if (take_place(h, sp, k, table + at, state))
-			return first + at + 1 + k;
-	}
-	if (!left)
-		return ~0ull;
-	return take_left(h, sp, k, words, table + left) ? first + left + 1 + k : FASTER;
-}
-
-u64 dp_rpn_find(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words)
-{
-	u64 hash = 0, at;
-
-	for (u32 i = 0; i < k; i++)
-		hash = dp_table_hash(hash, key_word(h, sp, k, i));
-	at = look(h, sp, k, first, keys, words, hash);
-	for (u32 n = 0; at == FASTER && n < WAITS; n++)
-		at = look(h, sp, k, first, keys, words, hash);
-	if (at != ~0ull && at != FASTER)
-		return at;
-	__atomic_fetch_add((u64 *)h->prog->locals + first, 1, __ATOMIC_RELAXED);
-	return ~0ull;
-}
-
-#if DP_RING0
-/*
- * The value of a key of one word. The table may be a process's memory: whoever can write there decides what number is
- * found, and nothing else.
- */
-static bool read_value(struct dp_hit *h, u64 table, u32 keys, u64 key, u64 *value)
-{
-	u32 place = (u32)(dp_table_hash(0, key) % keys); /* the verifier wants a key */
-	u64 words[3];
-
-	for (u32 n = 0; n < DP_TABLE_TRIES && n < keys; n++, place = place + 1 == keys ? 0 : place + 1) {
-		if (dp_hit_read(h, words, table + 8 * (1 + 3ull * place), sizeof(words)) || words[0] == DP_TABLE_FREE)
-			return false;
-		if (words[0] == DP_TABLE_VALID && words[1] == key) {
-			*value = words[2];
-			return true;
-		}
-	}
-	return false;
-}
-
-u64 dp_rpn_thread_value(struct dp_hit *h, u32 first, u32 processes, u32 keys)
-{
-	u64 table = 0, value = 0;
-
-	if (read_value(h, h->prog->locals + 8ull * first, processes, dp_hit_pid(h), &table) && table)
-		read_value(h, table, keys, dp_hit_own_tid(h), &value);
-	return value;
-}
-#endif
-
-static void fold_extreme(u64 *v, s64 value, bool is_min)
-{
-	u64 old = __atomic_load_n(v, __ATOMIC_RELAXED);
-
-	/* v[1] says that there is a value. Whoever sets it has set v[0] before it: pairs with the releases below. */
-	if (!__atomic_load_n(&v[1], __ATOMIC_ACQUIRE)) {
-		u64 none = 0;
-
-		if (old == 0 &&
-		    __atomic_compare_exchange_n(v, &none, (u64)value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-			__atomic_store_n(&v[1], 1, __ATOMIC_RELEASE);
-			return;
-		}
-		old = __atomic_load_n(v, __ATOMIC_RELAXED);
-		__atomic_store_n(&v[1], 1, __ATOMIC_RELEASE);
-	}
-	while ((is_min ? value < (s64)old : value > (s64)old) &&
-	       !__atomic_compare_exchange_n(v, &old, (u64)value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		;
-}
-
-u32 dp_rpn_fold(struct dp_hit *h, u32 kind, u64 index, u64 value)
-{
-	u64 *v;
-
-	if (index == ~0ull)
-		return 0;
-	if (index >= h->prog->nlocals || h->prog->nlocals - index < dp_aggregate_words(kind))
-		return failed(h, DP_EX_INVALID_OPERAND, DP_BAD_LOCAL, index);
-	v = (u64 *)h->prog->locals + index;
-	switch (kind) {
-	case DP_AGG_SUM:
-		__atomic_fetch_add(&v[0], value, __ATOMIC_RELAXED);
-		__atomic_fetch_add(&v[1], 1, __ATOMIC_RELAXED);
-		break;
-	case DP_FOLD_BACK:
-		__atomic_fetch_sub(&v[0], value, __ATOMIC_RELAXED);
-		__atomic_fetch_sub(&v[1], 1, __ATOMIC_RELAXED);
-		break;
-	case DP_AGG_MIN:
-	case DP_AGG_MAX:
-		fold_extreme(v, (s64)value, kind == DP_AGG_MIN);
-		break;
-	case DP_AGG_HIST:
-		v += (s64)value <= 0 ? 0 : 64 - (u32)__builtin_clzll(value);
-		__atomic_fetch_add(v, 1, __ATOMIC_RELAXED);
-		break;
-	case DP_AGG_LINEAR:
-		v += (s64)value < 0 ? 0 : DP_MIN(value + 1, DP_HIST_WORDS - 1ull);
-		__atomic_fetch_add(v, 1, __ATOMIC_RELAXED);
-		break;
-	case DP_AGG_QUANTILES:
-		__atomic_fetch_add(v + dp_quantile_bar((s64)value), 1, __ATOMIC_RELAXED);
-		break;
-	case DP_AGG_LAST:
-		__atomic_store_n(v, value, __ATOMIC_RELAXED);
-		break;
-	default:
-		__atomic_fetch_add(v, 1, __ATOMIC_RELAXED);
-		break;
-	}
 	return 0;
 }

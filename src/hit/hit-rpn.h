@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The part of the machine that only programs of the Dynamic Probes language use, out of the
- * interpreter's way: log items, frames, exceptions, stack traces, heap. Functions that may fail
- * return the code of the exception to raise (0: none) and leave its parameters in the state.
+ * The part of the machine that only programs of the Dynamic Probes language use, out of the interpreter's way: log
+ * items, frames, exceptions, stack traces, heap (hit-rpn.c), tables and aggregates (hit-tables.c). Functions that may
+ * fail return the code of the exception to raise (0: none) and leave its parameters in the state.
  */
 #ifndef DP_RPN_STATE_H
 #define DP_RPN_STATE_H
@@ -11,6 +11,14 @@
 #include "abi/abi-record.h"
 #include "hit/vm.h"
 #include "program/opcode.h"
+
+/* The exception of that code is to be raised, with these parameters. */
+static inline u32 dp_rpn_failed(struct dp_hit *h, u32 code, u64 parm1, u64 parm2)
+{
+	h->vm->rpn.parm1 = parm1;
+	h->vm->rpn.parm2 = parm2;
+	return code;
+}
 
 /* A new run: head of the record, outermost frame, count of hits. False: the hit is passed over. */
 bool dp_rpn_begin(struct dp_hit *h);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Variables that each thread has are places of a table, by the thread's id. When a thread has ended, its places are
- * given to whoever comes, while hits use the table: one store, and the next owner begins with zeroes (hit-rpn.c). Ids
- * are given out in a row, so that none is used again before it has been noticed here that its thread has ended.
+ * given to whoever comes, while hits use the table: one store, and the next owner begins with zeroes (hit-tables.c).
+ * Ids are given out in a row, so that none is used again before it has been noticed here that its thread has ended.
  */
 #include <errno.h>
 #include <signal.h>
