@@ -5,11 +5,15 @@
  */
 #include "engine/engine.h"
 
+/* Little: all of it is zeroed, also for the one probe of a process that starts. */
+#define FIRST_ROOM 8
+#define CODE_ROOM 2048u
+
 static void *room(void *v, u32 *cap, u32 n, size_t size)
 {
 	if (n < *cap)
 		return v;
-	u32 want = *cap ? *cap * 2 : 256;
+	u32 want = *cap ? *cap * 2 : FIRST_ROOM;
 	void *p = dp_resize(v, *cap * size, want * size);
 	if (p)
 		*cap = want;
@@ -308,7 +312,7 @@ static int emit_at(struct dp_planned *p, u8 *buf, u64 addr, const u64 entries[DP
 static int keep_code(struct dp_plan *plan, struct dp_planned *p, const u8 *buf, u32 len)
 {
 	if (plan->code_len + len > plan->cap_code) {
-		u64 want = DP_MAX(plan->cap_code * 2, plan->code_len + len + 65536);
+		u64 want = DP_MAX(plan->cap_code * 2, plan->code_len + len + CODE_ROOM);
 		u8 *v = dp_resize(plan->code, plan->cap_code, want);
 
 		if (!v)

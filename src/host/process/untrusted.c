@@ -461,15 +461,20 @@ u64 dp_control_of_process(pid_t pid, u64 region)
 
 u32 dp_owners_read(const struct dp_mem *mem, const struct dp_maps *maps, struct dp_owner **v)
 {
-	struct dp_owner *o = calloc(DP_OWNERS_MAX, sizeof(*o));
+	struct dp_owner o, *all = NULL, *more; /* as a rule there are none */
 	u32 n = 0;
 
-	for (size_t i = 0; o && i < maps->n && n < DP_OWNERS_MAX; i++)
-		if (control_in(mem, &maps->v[i], &o[n].head, &o[n].ctl) && !wrong_layout(&o[n].ctl, &o[n].head) &&
-		    !wrong_counts(&o[n].ctl) && o[n].head.signal_entry < o[n].head.end &&
-		    o[n].head.restorer < o[n].head.end)
-			n++;
-	*v = o;
+	for (size_t i = 0; i < maps->n && n < DP_OWNERS_MAX; i++) {
+		if (!control_in(mem, &maps->v[i], &o.head, &o.ctl) || wrong_layout(&o.ctl, &o.head) ||
+		    wrong_counts(&o.ctl) || o.head.signal_entry >= o.head.end || o.head.restorer >= o.head.end)
+			continue;
+		more = reallocarray(all, n + 1, sizeof(*all));
+		if (!more)
+			break;
+		all = more;
+		all[n++] = o;
+	}
+	*v = all;
 	return n;
 }
 
