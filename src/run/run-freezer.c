@@ -156,20 +156,27 @@ void dp_run_path_unheld(char *path)
 		held[held == path] = '\0';
 }
 
-/* The directory in which it is when nobody holds it. */
-static int open_own(pid_t pid, bool *held)
+/* Of a process with that line: the directory in which it is when nobody holds it. */
+static int open_unheld(char *line)
 {
-	char line[4200], *at = line + 4;
+	char *at = line + 4;
 	int fd;
 
-	if (!read_own(pid, line, sizeof(line)))
-		return -ESRCH;
 	if (!strncmp(at, "..", 2))
 		return -EXDEV;
-	*held = strstr(line, "/" NAME);
 	dp_run_path_unheld(line + 3);
 	fd = openat(root, *at ? at : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
+}
+
+static int open_own(pid_t pid, bool *held)
+{
+	char line[4200];
+
+	if (!read_own(pid, line, sizeof(line)))
+		return -ESRCH;
+	*held = strstr(line, "/" NAME);
+	return open_unheld(line);
 }
 
 static void name_of(char *buf, size_t size, pid_t holder, pid_t pid)
@@ -178,12 +185,17 @@ static void name_of(char *buf, size_t size, pid_t holder, pid_t pid)
 		 (int)pid, (unsigned long long)dp_pid_namespace());
 }
 
-bool dp_run_is_awaited(pid_t pid, pid_t guard)
+bool dp_run_is_held_or_awaited(pid_t pid, pid_t guard)
 {
-	bool held, awaited;
-	int parent = dp_run_freezer_why() ? -ENOSYS : open_own(pid, &held);
-	char name[NAME_MAX_LEN];
+	char line[4200], name[NAME_MAX_LEN];
+	bool awaited;
+	int parent;
 
+	if (!read_own(pid, line, sizeof(line)))
+		return false;
+	if (strstr(line, "/" NAME))
+		return true;
+	parent = dp_run_freezer_why() ? -ENOSYS : open_unheld(line);
 	if (parent < 0)
 		return false;
 	name_of(name, sizeof(name), guard, pid);

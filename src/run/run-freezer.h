@@ -24,8 +24,9 @@ struct run_hold {
 const char *dp_run_freezer_why(void);
 /* 0, also where somebody else holds it now; -EXDEV its directory is not ours to see, or why else it is not held. */
 int dp_run_freeze(struct run_hold *h, pid_t pid);
-bool dp_run_is_held(pid_t pid);                 /* by whomever */
-bool dp_run_is_awaited(pid_t pid, pid_t guard); /* it will be passed on to that guard, if it is not with it now */
+bool dp_run_is_held(pid_t pid); /* by whomever */
+/* Somebody holds it, or it will be passed on to that guard. */
+bool dp_run_is_held_or_awaited(pid_t pid, pid_t guard);
 /* The path of a control group, without the directory in which somebody holds a process for a moment. */
 void dp_run_path_unheld(char *path);
 /* Still in the kernel; every thread stands where it would go on in user mode; nobody is there any more. */

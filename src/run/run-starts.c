@@ -291,7 +291,7 @@ bool dp_run_is_caught(pid_t pid)
 	for (u32 i = 0; i < nwaiting; i++)
 		if (waiting[i].op == GUARD_CAUGHT && waiting[i].pid == pid)
 			return true;
-	return control >= 0 && (dp_run_is_held(pid) || dp_run_is_awaited(pid, guard));
+	return control >= 0 && dp_run_is_held_or_awaited(pid, guard);
 }
 
 bool dp_run_hear_starts(struct dp_run *run)

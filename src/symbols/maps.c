@@ -100,19 +100,19 @@ pid_t dp_memory_tid(pid_t pid)
 	return tid;
 }
 
-int dp_maps_read(struct dp_maps *maps, pid_t pid, struct dp_error *err)
+/* As that thread's file shows them. 0, or the errno why not, also when there are some lines already. */
+static int read_lines(struct dp_maps *maps, pid_t tid)
 {
 	char path[64], chunk[CHUNK], *line = NULL;
 	size_t size = 0, cap = 0;
 	struct dp_map map;
-	int rc = 0;
+	int error = 0;
 	FILE *f;
 
-	*maps = (struct dp_maps){0};
-	dp_format(path, sizeof(path), "/proc/%d/maps", (int)dp_memory_tid(pid));
+	dp_format(path, sizeof(path), "/proc/%d/maps", (int)tid);
 	f = fopen(path, "re");
 	if (!f)
-		return dp_proc_why(pid, errno, err);
+		return errno;
 	setvbuf(f, chunk, _IOFBF, sizeof(chunk));
 	while (getline(&line, &size, f) > 0) {
 		if (!parse_line(line, &map))
@@ -123,7 +123,7 @@ int dp_maps_read(struct dp_maps *maps, pid_t pid, struct dp_error *err)
 
 			if (!v) {
 				free(map.path);
-				rc = dp_fail(err, E_FILE_MEMORY, "%s", path);
+				error = ENOMEM;
 				break;
 			}
 			maps->v = v;
@@ -132,12 +132,29 @@ int dp_maps_read(struct dp_maps *maps, pid_t pid, struct dp_error *err)
 		maps->v[maps->n++] = map;
 	}
 	/* The process may have ended, or dropped its permissions, between the lines. */
-	if (!rc && ferror(f))
-		rc = dp_proc_why(pid, errno, err);
-	if (!rc && !maps->n)
-		rc = dp_proc_why(pid, 0, err);
+	if (!error && ferror(f))
+		error = errno;
 	free(line);
 	fclose(f);
+	return error;
+}
+
+int dp_maps_read(struct dp_maps *maps, pid_t pid, struct dp_error *err)
+{
+	pid_t tid = pid;
+	int error, rc = 0;
+
+	*maps = (struct dp_maps){0};
+	error = read_lines(maps, pid);
+	/* The main thread may have ended before others. */
+	if (!maps->n && (!error || error == ESRCH || error == ENOENT))
+		tid = dp_memory_tid(pid);
+	if (tid != pid)
+		error = read_lines(maps, tid);
+	if (error == ENOMEM)
+		rc = dp_fail(err, E_FILE_MEMORY, "/proc/%d/maps", (int)pid);
+	else if (error || !maps->n)
+		rc = dp_proc_why(pid, error, err);
 	if (rc)
 		dp_maps_free(maps);
 	return rc;

@@ -162,6 +162,9 @@ struct dp_module {
 	     ? ((vec)->v[(vec)->n++] = (__typeof__(*(vec)->v))__VA_ARGS__, true) \
 	     : false)
 
+/* The module of that very file under that name, if dp_module_share_fd() has opened it; one more user of it. NULL. */
+struct dp_module *dp_mod_shared(const struct stat *id, const char *name);
+
 /* The file's bytes behind a link-time address, or NULL unless at least need of them are there. */
 const u8 *dp_mod_at(const struct dp_module *m, u64 addr, u64 need, u64 *avail);
 const struct mod_sec *dp_mod_section(const struct dp_module *m, const char *name);

@@ -192,22 +192,28 @@ static bool is_same_file(const struct stat *a, const struct stat *b)
 	       is_same_time(&a->st_mtim, &b->st_mtim) && is_same_time(&a->st_ctim, &b->st_ctim);
 }
 
-int dp_module_share_fd(struct dp_module **out, int fd, const char *name, struct dp_error *err)
+struct dp_module *dp_mod_shared(const struct stat *id, const char *name)
 {
 	struct dp_module *m = shared;
+
+	while (m && !(is_same_file(&m->id, id) && !strcmp(m->path, name)))
+		m = m->next;
+	if (m)
+		m->refs++;
+	return m;
+}
+
+int dp_module_share_fd(struct dp_module **out, int fd, const char *name, struct dp_error *err)
+{
 	struct stat id;
 	int rc;
 
 	*out = NULL;
 	if (fstat(fd, &id))
 		return dp_fail(err, E_FILE_OPEN, "%s: %s", name, strerror(errno));
-	while (m && !(is_same_file(&m->id, &id) && !strcmp(m->path, name)))
-		m = m->next;
-	if (m) {
-		m->refs++;
-		*out = m;
+	*out = dp_mod_shared(&id, name);
+	if (*out)
 		return 0;
-	}
 	rc = dp_module_open_fd(out, fd, name, err);
 	if (rc)
 		return rc;

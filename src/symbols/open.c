@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "symbols/symbols.h"
+#include "symbols/sym-process-priv.h"
 
 /* Device numbers are not compared: those in maps differ from stat's on btrfs and overlays. */
 static int open_same(const char *path, const struct dp_map *map)
@@ -37,6 +37,15 @@ static int open_by_process(pid_t pid, const struct dp_map *map, char *path, size
 		return fd;
 	dp_format(path, size, "/proc/%d/exe", (int)pid);
 	return open_same(path, map);
+}
+
+bool dp_map_identify(pid_t pid, const struct dp_map *map, struct stat *st)
+{
+	char path[64];
+
+	dp_format(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid, (unsigned long long)map->lo,
+		  (unsigned long long)map->hi);
+	return !stat(path, st) && st->st_ino == map->inode;
 }
 
 int dp_map_open(pid_t pid, const struct dp_map *map)

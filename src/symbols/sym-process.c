@@ -207,12 +207,15 @@ static struct dp_module *module_of(struct dp_process *p, const struct dp_map *ma
 {
 	struct dp_image *img = image_of_file(p, map);
 	struct dp_module *m = NULL;
+	struct stat st;
 	int fd;
 
 	if (img) {
 		img->mod->refs++;
 		return img->mod;
 	}
+	if (dp_map_identify(p->pid, map, &st) && (m = dp_mod_shared(&st, map->path)))
+		return m;
 	fd = dp_map_open(p->pid, map);
 	if (fd < 0)
 		return NULL;

@@ -175,12 +175,13 @@ const struct dp_machine *dp_measure_machine(void)
 {
 	static struct dp_machine machine;
 	static bool done;
-	int ncpus = (int)sysconf(_SC_NPROCESSORS_CONF), status;
 	struct dp_machine *m;
+	int ncpus, status;
 	pid_t pid;
 
 	if (done)
 		return &machine;
+	ncpus = (int)sysconf(_SC_NPROCESSORS_CONF); /* a file is read for it */
 	ask(&machine);
 	m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (m != MAP_FAILED) {
