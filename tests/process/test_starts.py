@@ -25,6 +25,7 @@ QUEUE = 15  # seconds for which a process waits at most while the driver works o
 STREAM = float(os.environ.get("DP_STREAM", "0.3"))  # seconds of starts; make torture: 300
 RATE = 200
 AT_ONCE = 50
+LOOKS = 64  # at files of a process below /proc, for one start; it takes 57
 
 
 def program(name, offset):
@@ -142,6 +143,32 @@ def burst():
     wait_for(lambda: hits(query()) == [150, 150] or let_go(query()), timeout=LONG, what="all hits")
     assert not let_go(query()) or lasted > QUEUE, (lasted, query())
     assert not held(), held()
+
+
+@alone
+def looks():
+    """what the driver has read of a process that starts it does not read again: so often it looks into /proc"""
+    root()
+    need("strace")
+    insert(BRIEF, "brief_work")
+    assert start([BRIEF]).wait(LONG) == 0
+    trace = os.path.join(DIR, "calls")
+    strace = start(["strace", "-o", trace, "-p", str(ours("driver-serve")[0])], stderr=subprocess.PIPE)
+    try:
+        if b"attached" not in strace.stderr.readline():
+            raise Skip("strace cannot trace here")
+        running = []
+        for _ in range(3):
+            running.append(start([BRIEF]))
+            assert running[-1].wait(LONG) == 0
+        wait_for(lambda: sum(hits(query())) == 12 or let_go(query()), timeout=LONG, what="all hits")
+    finally:
+        strace.terminate()
+        strace.wait(LONG)
+    text = text_of(trace)
+    # A busy machine may make it look once more, at a process that it waits for, for example.
+    looked = min(text.count('"/proc/%d/' % p.pid) for p in running)
+    assert let_go(query()) or 0 < looked <= LOOKS, (looked, text[-20000:])
 
 
 @alone

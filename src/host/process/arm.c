@@ -41,6 +41,16 @@ static u32 power_of_two(u32 n)
 	return p;
 }
 
+/* That there may be while the machine runs: a file says so. */
+static u32 processors(void)
+{
+	static u32 n;
+
+	if (!n)
+		n = (u32)sysconf(_SC_NPROCESSORS_CONF);
+	return n;
+}
+
 static void make_layout(struct dp_session *s, struct layout *l)
 {
 	u64 code = 0;
@@ -53,7 +63,7 @@ static void make_layout(struct dp_session *s, struct layout *l)
 	s->changes.words = s->opt.grows ? power_of_two(DP_MAX(32768u, 8 * s->nwords)) : s->nwords;
 	code += s->watch.n * (sizeof(struct dp_probe_rt) + sizeof(struct dp_watch_rt)) + 64;
 	code += pages ? DP_PAGES_RANGES * sizeof(struct dp_range) : 0;
-	l->ncpus = (u32)sysconf(_SC_NPROCESSORS_CONF);
+	l->ncpus = processors();
 	l->ring_size = s->opt.ring_size ? s->opt.ring_size : l->ncpus <= 8 ? 4 * MiB : MiB;
 	l->nslots = s->opt.nslots ? power_of_two(s->opt.nslots)
 				  : power_of_two(DP_MIN(DP_MAX(64u, count_threads(s->pid) * 4), 4096u));
@@ -309,7 +319,7 @@ static int fill_region(struct arming *a, struct dp_error *err)
 	/* All tables, before there is anything that a successor or the first signal looks up in them. */
 	if (!r) {
 		s->block.ctl = *a->ctl;
-		dp_record_write(s);
+		dp_record_renew(s);
 	}
 	if (!r)
 		r = dp_mem_write(&a->mem, s->control, a->ctl, a->ctl->size, err);
@@ -382,6 +392,7 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 	u64 begin = dp_now_ns(), attached;
 	int r = dp_maps_read(&a.now, s->pid, err);
 
+	dp_record_keep_open(s, true); /* it is written to at each step */
 	if (!r)
 		r = dp_unwind_build(s, err);
 	if (!r)
@@ -434,6 +445,7 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 		dp_withdraw_process(s->pid, &s->block, s->control, true, &wd, NULL);
 	if (r)
 		dp_record_end(s, !wd.kept_bytes);
+	dp_record_keep_open(s, false);
 	dp_mem_close(&a.mem);
 	dp_maps_free(&a.now);
 	free(a.old.v);

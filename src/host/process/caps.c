@@ -5,6 +5,7 @@
  */
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <unistd.h>
 
 #include "abi/abi-control.h"
 #include "arch/arch.h"
@@ -27,24 +29,23 @@
 #define PAGE 4096ull
 #define CONTROL_MAX 65536 /* bytes of a thread's control block, and of what lies between it and the stack's end */
 
-/* A file of the process's control group, version 2, at one of the usual places; the first that can be opened. */
-static FILE *open_group_file(const char *group, const char *name)
+/* A file of that control group, version 2, at one of the usual places; the first that can be opened. */
+static int open_group_file(const char *group, const char *name)
 {
 	static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
 	char path[512];
-	FILE *f = NULL;
+	int fd = -1;
 
-	for (u32 i = 0; !f && i < DP_ARRAY_SIZE(mounts); i++) {
+	for (u32 i = 0; fd < 0 && i < DP_ARRAY_SIZE(mounts); i++) {
 		snprintf(path, sizeof(path), "%s%s/%s", mounts[i], group, name);
-		f = fopen(path, "re");
+		fd = open(path, O_RDONLY | O_CLOEXEC);
 	}
-	return f;
+	return fd;
 }
 
-bool dp_process_frozen(pid_t pid)
+int dp_group_open(pid_t pid)
 {
 	char path[64], line[512], group[512] = "";
-	bool frozen = false;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
@@ -54,11 +55,25 @@ bool dp_process_frozen(pid_t pid)
 			snprintf(group, sizeof(group), "%.*s", (int)strcspn(line + 3, "\n"), line + 3);
 	if (f)
 		fclose(f);
-	f = group[0] ? open_group_file(group, "cgroup.events") : NULL;
-	while (f && fgets(line, sizeof(line), f))
-		frozen |= !strcmp(line, "frozen 1\n");
-	if (f)
-		fclose(f);
+	return group[0] ? open_group_file(group, "cgroup.events") : -1;
+}
+
+enum dp_group_state dp_group_look(int events)
+{
+	char text[256] = "";
+
+	if (pread(events, text, sizeof(text) - 1, 0) <= 0 || strstr(text, "populated 0\n"))
+		return DP_GROUP_EMPTY;
+	return strstr(text, "frozen 1\n") ? DP_GROUP_FROZEN : DP_GROUP_RUNS;
+}
+
+bool dp_process_frozen(pid_t pid)
+{
+	int events = dp_group_open(pid);
+	bool frozen = events >= 0 && dp_group_look(events) == DP_GROUP_FROZEN;
+
+	if (events >= 0)
+		close(events);
 	return frozen;
 }
 
@@ -279,7 +294,7 @@ static bool have_control_blocks(struct dp_tracer *t, const struct dp_mem *mem)
 			dp_fix_restart(th->tid, &regs, false);
 			ptrace(PTRACE_SETREGS, th->tid, 0, &regs);
 		}
-		dp_tracer_resume(t, th);
+		dp_resume_unless_parked(t, th);
 	}
 	return all;
 }
@@ -393,7 +408,7 @@ int dp_caps_find(struct dp_caps *c, struct dp_tracer *t, const struct dp_mem *me
 		find_areas(c, t, th, mem, regs.fs_base);
 		dp_fix_restart(th->tid, &regs, false);
 		ptrace(PTRACE_SETREGS, th->tid, 0, &regs);
-		dp_tracer_resume(t, th);
+		dp_resume_unless_parked(t, th);
 		find_stacks(c, t, mem);
 		return choose_thread(c, t, mem, err);
 	}

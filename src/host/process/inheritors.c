@@ -258,17 +258,14 @@ static void settle_children(struct dp_session *s, struct settled *done)
 }
 
 /* The maps show that no dprobes has been here, as with most processes that have just begun. */
-static bool is_untouched(pid_t pid)
+static bool is_untouched(const struct dp_process *p)
 {
-	struct dp_mem mem = {pid, -1};
-	struct dp_maps maps;
+	struct dp_mem mem = {p->pid, -1};
 	bool none;
 
-	if (dp_maps_read(&maps, pid, NULL))
-		return false;
-	none = !dp_maps_may_have_owners(&maps) && !dp_mem_open(&mem, pid, NULL) && !dp_remote_left(&maps, &mem);
+	none = !dp_maps_may_have_owners(&p->maps) && !dp_mem_open(&mem, p->pid, NULL) &&
+	       !dp_remote_left(&p->maps, &mem);
 	dp_mem_close(&mem);
-	dp_maps_free(&maps);
 	return none;
 }
 
@@ -286,7 +283,9 @@ int dp_settle_predecessors(struct dp_session *s, struct dp_error *err)
 
 	if (r)
 		return r;
-	r = is_untouched(s->pid) ? 1 : dp_refuse_foreign(s->pid, err);
+	r = dp_process_read(&s->proc, s->pid, err);
+	if (!r)
+		r = is_untouched(&s->proc) ? 1 : dp_refuse_foreign(s->pid, err);
 	if (r) {
 		dp_process_release(s->pid);
 		return r > 0 ? 0 : r;

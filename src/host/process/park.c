@@ -21,8 +21,9 @@
 #include "host/process/process-priv.h"
 
 #define PAGE 4096ull
-#define LOOK_US 100              /* between looks at a process that is to stop */
-#define ARRIVAL_US 50ull         /* between looks at a process on its way to its entry point, */
+#define LOOK_US 100ull           /* between looks at a process that is to stop, at first, */
+#define LOOK_MAX_US 1000ull      /* and at most */
+#define ARRIVAL_US 50ull         /* at least, between looks at a process on its way to its entry point, */
 #define ARRIVAL_FIRST_US 2000ull /* and at most before the first one */
 #define ARRIVAL_MS 2000          /* a library's initialiser may do whatever it likes on that way */
 #define LET_GO_MS 200            /* until a thread that is to be let go has stopped for it */
@@ -66,13 +67,15 @@ static int look(pid_t tid, int options, int *status)
  * -ETIMEDOUT. */
 static int wait_stop(pid_t tid, u32 ms, int *status)
 {
-	u64 end = dp_now_ns() + ms * 1000000ull;
+	u64 begin = dp_now_ns(), waited = 0;
 	sigset_t before;
 	int r;
 
 	dp_hear_stops(&before);
-	while ((r = look(tid, WNOHANG, status)) == -EAGAIN && dp_now_ns() < end)
-		dp_await_stop(LOOK_US);
+	while ((r = look(tid, WNOHANG, status)) == -EAGAIN && waited < ms * 1000000ull) {
+		dp_await_stop(DP_MIN(DP_MAX(waited / 2000, LOOK_US), LOOK_MAX_US));
+		waited = dp_now_ns() - begin;
+	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return r == -EAGAIN ? -ETIMEDOUT : r;
 }
@@ -82,23 +85,12 @@ static int signal_of(int status)
 	return status >> 16 || WSTOPSIG(status) == SYSCALL_STOP ? 0 : WSTOPSIG(status);
 }
 
-/* Where a process waits whose turn it is: one at a time is brought to its probes. */
-static struct {
-	pid_t pid;
-	u64 at;
-	u32 size;
-} parked;
-
 static void note_parked(const struct dp_parking *p)
 {
-	parked.pid = p ? p->pid : 0;
-	parked.at = p ? p->at : 0;
-	parked.size = p ? p->size : 0;
-}
-
-bool dp_parked_at(pid_t pid, u64 ip)
-{
-	return parked.pid == pid && ip - parked.at < parked.size;
+	if (p)
+		dp_note_parked(p->pid, p->at, p->size);
+	else
+		dp_note_parked(0, 0, 0);
 }
 
 static pid_t owed[OWED_MOST];
@@ -214,7 +206,7 @@ static int await_arrival(const struct dp_parking *p, struct dp_error *err)
 	long sig = 0;
 	int status, r;
 
-	for (;; wait = ARRIVAL_US) {
+	for (;; wait = DP_MAX((dp_now_ns() - begin) / 8000, ARRIVAL_US)) {
 		if (ptrace(PTRACE_CONT, p->pid, 0, sig))
 			return gone(p->pid, err);
 		usleep((useconds_t)wait);

@@ -203,7 +203,8 @@ struct dp_remote {
 	u32 nslots;
 	struct dp_follow follow;
 	const struct dp_maps *maps;
-	u64 looked; /* when its control group was not frozen */
+	u64 looked; /* when its control group was not frozen, */
+	int group;  /* as this file has told; -1: there is none to be seen */
 };
 
 /*
@@ -296,6 +297,12 @@ int dp_park(struct dp_parking *p, pid_t pid, struct dp_error *err);
 
 /* Whether a thread stands in the waiting code of the process that was parked last, and so in none of the program's. */
 bool dp_parked_at(pid_t pid, u64 ip);
+void dp_note_parked(pid_t pid, u64 at, u32 size); /* 0: nobody waits */
+/*
+ * Let a thread run that was stopped for a step; not so the only one of a process that waits there, which has nothing to
+ * do but to wait for its probes: it need not be stopped again for the next step. Whether it stays stopped.
+ */
+bool dp_resume_unless_parked(struct dp_tracer *t, struct dp_thread *th);
 
 /* It waits from now on, while we live, until the end of this; *p stays where it is. */
 void dp_park_keep(struct dp_parking *p);
@@ -330,6 +337,10 @@ struct dp_thread_call {
 struct dp_thread_call dp_thread_call(pid_t pid, pid_t tid);
 /* Its control group is frozen, as far as one can see: its threads can be stopped, but run nothing. */
 bool dp_process_frozen(pid_t pid);
+/* For those who ask again and again: the file that tells it; -1: there is none to be seen. */
+int dp_group_open(pid_t pid);
+enum dp_group_state { DP_GROUP_RUNS, DP_GROUP_FROZEN, DP_GROUP_EMPTY /* the process is elsewhere by now */ };
+enum dp_group_state dp_group_look(int events);
 pid_t dp_inner_tid(pid_t pid, pid_t tid); /* the thread's id as it knows it itself; 0: it is gone */
 
 /* ---- program counters of stopped threads (frames.c) ---- */

@@ -103,7 +103,7 @@ static void fill_head(const struct dp_session *s, struct head *h)
 			   .pid_namespace = dp_pid_namespace(),
 			   .pid = s->pid,
 			   .owner = getpid(),
-			   .started = dp_process_started(s->pid),
+			   .started = s->record_started,
 			   .owner_started = dp_process_started(getpid()),
 			   .file = s->rings_file,
 			   .rings_size = s->rings.size,
@@ -242,6 +242,20 @@ static void sweep(const char *dir)
 	most = DP_MAX(2 * n, (u32)KEPT);
 }
 
+static void close_record(struct dp_session *s)
+{
+	if (s->record_fd >= 0)
+		close(s->record_fd);
+	s->record_fd = -1;
+}
+
+void dp_record_keep_open(struct dp_session *s, bool open)
+{
+	s->record_stays = open;
+	if (!open)
+		close_record(s);
+}
+
 void dp_record_write(struct dp_session *s)
 {
 	char dir[100], path[160], new[160];
@@ -257,13 +271,28 @@ void dp_record_write(struct dp_session *s)
 	snprintf(new, sizeof(new), "%s/.%d-%d", dir, (int)s->pid, (int)getpid());
 	fd = open(new, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	good = fd >= 0 && put_all(fd, s) && !rename(new, path);
-	if (fd >= 0)
+	close_record(s);
+	if (good && s->record_stays)
+		s->record_fd = fd;
+	else if (fd >= 0)
 		close(fd);
 	if (!good) {
 		unlink(new);
 		unlink(path); /* rather none than an old one */
 	}
 	s->recorded = good;
+}
+
+/* The rings first: with them, and without a control block that says where they are, nobody is taken for an heir. */
+void dp_record_renew(struct dp_session *s)
+{
+	struct head h;
+
+	if (s->record_fd >= 0)
+		fill_head(s, &h);
+	if (s->record_fd < 0 || !put(s->record_fd, &h, sizeof(h), 0) ||
+	    !put(s->record_fd, &s->block.ctl, sizeof(s->block.ctl), PAGE))
+		dp_record_write(s);
 }
 
 /* Another session may stand in the same place by now, with a record of that name; -1: it is not ours, or is gone. */
@@ -281,15 +310,17 @@ static int open_own(const char *path, int flags)
 void dp_record_update(struct dp_session *s)
 {
 	char dir[100], path[160];
+	int fd = s->record_fd;
 	bool good;
-	int fd;
 
-	if (!s->recorded || !dp_record_dir(dir, sizeof(dir)))
+	if (!s->recorded || (fd < 0 && !dp_record_dir(dir, sizeof(dir))))
 		return;
-	own_record(s, dir, path, sizeof(path));
-	fd = open_own(path, O_RDWR);
+	if (fd < 0) {
+		own_record(s, dir, path, sizeof(path));
+		fd = open_own(path, O_RDWR);
+	}
 	good = fd >= 0 && put(fd, &s->block.ctl, sizeof(s->block.ctl), PAGE);
-	if (fd >= 0)
+	if (fd >= 0 && fd != s->record_fd)
 		close(fd);
 	if (!good)
 		dp_record_end(s, true);
@@ -300,6 +331,7 @@ void dp_record_end(struct dp_session *s, bool forget)
 	char dir[100], path[160];
 	int fd;
 
+	close_record(s);
 	if (!s->recorded)
 		return;
 	s->recorded = false;

@@ -26,6 +26,10 @@ void dp_record_write(struct dp_session *s);
 void dp_record_take(struct dp_session *s, const struct dp_known *k);
 /* The control block has changed, but not its tables. Before the process is. */
 void dp_record_update(struct dp_session *s);
+/* The rings have come since it was written, and the control block has changed, but not its tables. */
+void dp_record_renew(struct dp_session *s);
+/* While it is changed again and again the file may stay open. It is the session's own then, whatever has its name. */
+void dp_record_keep_open(struct dp_session *s, bool open);
 /* The process carries nothing any more (forget), or what it carries is left to a successor. */
 void dp_record_end(struct dp_session *s, bool forget);
 

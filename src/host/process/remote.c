@@ -131,8 +131,17 @@ static int put_stub(struct dp_remote *r, u64 noted, struct dp_error *err)
 	return e;
 }
 
+static void forget_group(struct dp_remote *r)
+{
+	if (r->group >= 0)
+		close(r->group);
+	r->group = -1;
+}
+
 void dp_remote_end(struct dp_remote *r)
 {
+	if (r->tracer)
+		forget_group(r);
 	dp_remote_retire(r, NULL);
 	if (r->stub_in && !r->stuck) /* else a thread may still come back there; nobody else uses these bytes */
 		dp_mem_write(r->mem, r->stub, r->stub_saved, BORROWED, NULL);
@@ -246,15 +255,6 @@ static int wait_done(struct dp_remote *r, u64 timeout, bool (*done)(void *arg), 
 	return 0;
 }
 
-/* It has nothing to do but to wait for its probes: so it need not be stopped again for the next call. */
-static bool stands_parked(const struct dp_tracer *t, const struct dp_thread *th)
-{
-	struct user_regs_struct regs;
-
-	return t->n == 1 && !th->group_stop && !th->signal && !ptrace(PTRACE_GETREGS, th->tid, 0, &regs) &&
-	       dp_parked_at(t->pid, dp_user_ip(&regs));
-}
-
 /* Wait until every thread (or every one that worked for us) was seen outside of these places once. */
 static int wait_outside(struct dp_remote *r, const struct dp_range *v, u32 n, bool workers, struct dp_error *err)
 {
@@ -268,7 +268,9 @@ static int wait_outside(struct dp_remote *r, const struct dp_range *v, u32 n, bo
 			bool out = dp_tracer_stop(t, &t->v[i], STOP_TIMEOUT) &&
 				   dp_move_thread(&t->v[i], r->mem, r->maps, &mv);
 
-			if (!out || !stands_parked(t, &t->v[i]))
+			if (out)
+				dp_resume_unless_parked(t, &t->v[i]);
+			else
 				dp_tracer_resume(t, &t->v[i]);
 			t->v[i].worked &= !out;
 			if (out)
@@ -336,11 +338,25 @@ static int check_shadow_stack(const struct dp_tracer *t, struct dp_error *err)
 	return strstr(features, "shstk") ? dp_fail(err, E_TARGET_SHSTK, "process %d: %s", (int)t->pid, features) : 0;
 }
 
+/* The process's directory is looked up once, and once more when the process has gone elsewhere. */
+static bool is_frozen(struct dp_remote *r)
+{
+	enum dp_group_state state = DP_GROUP_EMPTY;
+
+	if (r->looked)
+		state = r->group < 0 ? DP_GROUP_RUNS : dp_group_look(r->group);
+	if (state != DP_GROUP_EMPTY)
+		return state == DP_GROUP_FROZEN;
+	forget_group(r);
+	r->group = dp_group_open(r->tracer->pid);
+	return r->group >= 0 && dp_group_look(r->group) == DP_GROUP_FROZEN;
+}
+
 static int stop_worker(struct dp_remote *r, struct dp_thread **th, struct user_regs_struct *regs, struct dp_error *err)
 {
 	u64 now = dp_now_ns();
 
-	if (now - r->looked > FROZEN_NS && dp_process_frozen(r->tracer->pid))
+	if (now - r->looked > FROZEN_NS && is_frozen(r))
 		return dp_fail(err, E_TARGET_STUCK, "the control group of process %d is frozen", (int)r->tracer->pid);
 	if (now - r->looked > FROZEN_NS)
 		r->looked = now;
@@ -474,6 +490,7 @@ int dp_remote_init(struct dp_remote *r, struct dp_tracer *t, struct dp_mem *mem,
 		   struct dp_error *err)
 {
 	memset(r, 0, sizeof(*r));
+	r->group = -1;
 	r->tracer = t;
 	r->mem = mem;
 	r->maps = maps;

@@ -148,7 +148,9 @@ struct dp_session {
 	struct dp_file_id rings_file;
 	struct dp_block block; /* what stands, or is going to stand, in the process */
 	u64 record_started;    /* of the process: that is written down under this time, */
-	bool recorded;         /* if it is */
+	bool recorded;         /* if it is, */
+	bool record_stays;     /* and the file is not closed when it has been written, */
+	int record_fd;         /* but is this one; -1: it is closed */
 	u64 words_off;         /* of the words in the mapping of the rings */
 	u64 *words;            /* their first values */
 	u32 nwords;
@@ -269,7 +271,10 @@ void dp_withdraw_inheritors(struct dp_session *s, const struct dp_block *before)
 bool dp_withdraw_all_inheritors(struct dp_session *s);
 /* Processes that have inherited the probes by fork, and still have them; free() them. */
 u32 dp_session_heirs(const struct dp_session *s, pid_t **pids);
-/* What dprobes that have ended left in the process, and in others that inherited it, is taken out. E_TARGET_BUSY */
+/*
+ * Look at the process (dp_process_read()), while nobody else changes it. What dprobes that have ended left there, and
+ * in others that inherited it, is taken out. E_TARGET_BUSY
+ */
 int dp_settle_predecessors(struct dp_session *s, struct dp_error *err);
 
 /* first-use.c, for change.c: before the plan; with the process attached; and the change comes to nothing. */

@@ -26,11 +26,10 @@ int dp_session_new(struct dp_session **out, pid_t pid, const struct dp_session_o
 		return dp_fail(err, E_ARM_NOMEM, "session");
 	s->pid = pid;
 	s->pidfd = -1;
+	s->record_fd = -1;
 	if (opt)
 		s->opt = *opt;
-	r = dp_process_read(&s->proc, pid, err);
-	if (!r && !s->opt.adopt)
-		r = dp_settle_predecessors(s, err);
+	r = s->opt.adopt ? dp_process_read(&s->proc, pid, err) : dp_settle_predecessors(s, err);
 	if (r) {
 		dp_process_free(&s->proc);
 		free(s);

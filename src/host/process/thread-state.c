@@ -62,6 +62,25 @@ struct dp_thread_call dp_thread_call(pid_t pid, pid_t tid)
 	return call;
 }
 
+/* Where a process waits whose turn it is: one at a time is brought to its probes. */
+static struct {
+	pid_t pid;
+	u64 at;
+	u32 size;
+} parked;
+
+void dp_note_parked(pid_t pid, u64 at, u32 size)
+{
+	parked.pid = pid;
+	parked.at = at;
+	parked.size = size;
+}
+
+bool dp_parked_at(pid_t pid, u64 ip)
+{
+	return parked.pid == pid && ip - parked.at < parked.size;
+}
+
 u64 dp_passed(pid_t pid, u64 type)
 {
 	Elf64_auxv_t av[64]; /* some twenty are passed */

@@ -252,7 +252,8 @@ static void pass_fork(struct dp_tracer *t, u32 i, u64 begin)
 	while (!out && !t->v[i].gone && !t->v[i].released && !t->v[i].foreign && t->v[i].running &&
 	       may_fork_unseen(t->v[i].tid) && dp_now_ns() - begin < FORKS_NS) {
 		out = dp_tracer_stop(t, &t->v[i], 1000000000);
-		dp_tracer_resume(t, &t->v[i]);
+		if (dp_resume_unless_parked(t, &t->v[i]))
+			break;
 	}
 }
 
@@ -318,6 +319,17 @@ void dp_tracer_resume(struct dp_tracer *t, struct dp_thread *th)
 		th->gone = true;
 	th->signal = 0;
 	mark_running(t, th);
+}
+
+bool dp_resume_unless_parked(struct dp_tracer *t, struct dp_thread *th)
+{
+	struct user_regs_struct regs;
+
+	if (t->n == 1 && !th->running && !th->group_stop && !th->signal && !ptrace(PTRACE_GETREGS, th->tid, 0, &regs) &&
+	    dp_parked_at(t->pid, dp_user_ip(&regs)))
+		return true;
+	dp_tracer_resume(t, th);
+	return false;
 }
 
 void dp_tracer_release(struct dp_tracer *t, struct dp_thread *th)
@@ -426,8 +438,11 @@ bool dp_tracer_stop(struct dp_tracer *t, struct dp_thread *th, u64 timeout_ns)
 			dp_tracer_resume(t, th);
 			th->trap_due = true;
 		}
-		if (!th->asked && !th->trap_due && !interrupt(th))
-			return false;
+		if (!th->asked && !th->trap_due) {
+			if (!interrupt(th))
+				return false;
+			dp_await_stop(STOP_MIN_US);
+		}
 		dp_tracer_pump(t);
 		if (!t->v[index].running)
 			continue;
@@ -436,13 +451,13 @@ bool dp_tracer_stop(struct dp_tracer *t, struct dp_thread *th, u64 timeout_ns)
 			t->v[index].asked = false; /* should it stop after all, it goes on at once */
 			return false;
 		}
-		dp_await_stop(DP_MIN(DP_MAX(waited / 8000, STOP_MIN_US), REST_MAX_US));
+		dp_await_stop(DP_MIN(DP_MAX(waited / 2000, STOP_MIN_US), REST_MAX_US));
 	}
 }
 
 void dp_tracer_rest(u64 waited_ns, bool stops)
 {
-	u64 us = DP_MIN(DP_MAX(waited_ns / 8000, REST_MIN_US), REST_MAX_US);
+	u64 us = DP_MIN(DP_MAX(waited_ns / 4000, REST_MIN_US), REST_MAX_US);
 
 	/*
 	 * Never by sched_yield: the thread that we wait for may need this processor. We come before it (be_first()),
@@ -531,7 +546,7 @@ void dp_tracer_resume_all(struct dp_tracer *t)
 {
 	for (u32 i = 0; i < t->n; i++)
 		if (is_ours(&t->v[i]))
-			dp_tracer_resume(t, &t->v[i]);
+			dp_resume_unless_parked(t, &t->v[i]);
 }
 
 static bool adopt(struct dp_tracer *t, pid_t pid, pid_t tid)
