@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* See run-govern.h. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "host/process/process.h"
 #include "program/program.h"
@@ -21,6 +24,9 @@
 #define NOTES 5 /* a minute */
 #define MINUTE_NS (60 * SECOND)
 #define NO_UNIT (~0u)
+#define OURS_NS (100 * MS)  /* our own time for a record is known anew after so long, */
+#define OURS_MOST_NS 1000.0 /* at most so much: the rest was for something else, as is, in any case, */
+#define OURS_REST 0.01      /* so large a part of the time */
 
 struct process {
 	pid_t pid;
@@ -93,6 +99,54 @@ static void look_for_processes(struct dp_governor *g, u64 now)
 	}
 	g->looked_ns = dp_now_ns();
 	g->look_took_ns = g->looked_ns - now;
+}
+
+/* ---- our own time ---- */
+
+/* Of all governors: what we take for a record, as far as others wait for a processor while we have one. */
+static struct {
+	u64 looked_ns, cpu_ns, records;
+	double displaces; /* how often, of the last looks: 0 to 1 */
+	double record_ns;
+} ours;
+
+static u64 own_cpu_ns(void)
+{
+	struct timespec t = {0};
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (u64)t.tv_sec * SECOND + (u64)t.tv_nsec;
+}
+
+/* Whether more threads want to run now than there are processors. Without /proc/loadavg: nobody knows of any. */
+static bool others_wait(void)
+{
+	unsigned long running = 0;
+	FILE *f = fopen("/proc/loadavg", "re");
+
+	if (f && fscanf(f, "%*s %*s %*s %lu", &running) != 1)
+		running = 0;
+	if (f)
+		fclose(f);
+	return running > (unsigned long)DP_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
+}
+
+static void look_at_ourselves(u64 now, u64 records)
+{
+	double spent;
+	u64 cpu;
+
+	ours.records += records;
+	if (now - ours.looked_ns < OURS_NS)
+		return;
+	cpu = own_cpu_ns();
+	ours.displaces += (others_wait() - ours.displaces) / 8;
+	spent = (double)(cpu - ours.cpu_ns) - OURS_REST * (double)(now - ours.looked_ns);
+	if (ours.records)
+		ours.record_ns = DP_MIN(DP_MAX(spent, 0.0) / (double)ours.records, OURS_MOST_NS);
+	ours.cpu_ns = cpu;
+	ours.looked_ns = now;
+	ours.records = 0;
 }
 
 /* ---- the beginning ---- */
@@ -244,7 +298,8 @@ static void tell_out(struct dp_governor *g, u32 unit, u64 now)
 		return;
 	}
 	percent = 100 * g->units[unit].ratio;
-	tell(g, "%s is taken out: its hits take about %.*f %% of the processor time, and the budget is %g %%",
+	tell(g,
+	     "%s is taken out: its hits and records take about %.*f %% of the processor time, and the budget is %g %%",
 	     name_of(g, unit), percent < 10 ? 2 : 0, percent, g->s.budget / 100.0);
 }
 
@@ -258,8 +313,8 @@ static void tell_unnoted(struct dp_governor *g, u64 now)
 
 /* ---- a turn ---- */
 
-/* What a probe's hits since the last turn have cost; *hits: how many they were. */
-static double take_hits(struct dp_governor *g, u32 i, u64 *hits)
+/* What a probe's hits since the last turn have cost; *hits: how many they were, *records: how many of them recorded. */
+static double take_hits(struct dp_governor *g, u32 i, u64 *hits, u64 *records)
 {
 	struct probe *p = &g->v[i];
 	struct dp_trace_row total = {.via = ""};
@@ -271,23 +326,28 @@ static double take_hits(struct dp_governor *g, u32 i, u64 *hits)
 	p->before = now;
 	dp_trace_row_finish(&p->row, &total);
 	*hits = p->row.hits;
+	*records = p->row.counts.v[DP_COUNT_RECORDED];
 	return p->row.cost_ns;
 }
 
 /* Costs of units, and the rates and estimates of probes. */
 static void take_turn(struct dp_governor *g, u64 cpu_ns)
 {
+	double ours_ns = ours.displaces * ours.record_ns;
+	u64 all = 0;
+
 	for (u32 i = 0; i < g->budget.n; i++)
 		g->units[i].cost_ns = 0;
 	for (u32 i = 0; i < g->n; i++) {
 		struct probe *p = &g->v[i];
-		u64 hits;
+		u64 hits, records;
 		double cost;
 
 		if (p->unit == NO_UNIT)
 			continue;
-		cost = take_hits(g, i, &hits);
-		g->units[p->unit].cost_ns += cost;
+		cost = take_hits(g, i, &hits, &records);
+		all += records;
+		g->units[p->unit].cost_ns += cost + ours_ns * (double)records;
 		g->cost.cost_ns += cost;
 		g->cost.hits += hits;
 		if (dp_budget_is_out(&g->units[p->unit]))
@@ -296,6 +356,7 @@ static void take_turn(struct dp_governor *g, u64 cpu_ns)
 			p->rate = (double)hits / (double)cpu_ns;
 	}
 	g->cost.cpu_ns += cpu_ns;
+	look_at_ourselves(dp_now_ns(), all);
 }
 
 static int carry_out(struct dp_governor *g, struct dp_error *err)
