@@ -4,8 +4,9 @@
 
 A test is an executable build/tests/**/test-* or a script tests/**/test_*.py. Each speaks TAP on
 its standard output ("ok N - name", "not ok N - name", "ok N - name # SKIP reason"). Each test gets the
-environment variable DPROBES (the command under test), DP_BUILD (the build directory) and DP_TARGETS (the programs to
-be probed). Three run at a time, each the first that is left of its kind (see kind()).
+environment variable DPROBES (the command under test), DP_BUILD (the build directory), DP_TARGETS (the programs to be
+probed) and DP_PATIENCE (so many times longer may all take, before it is taken for hung). Three run at a time, each the
+first that is left of its kind (see kind()).
 The last lines printed are how many were skipped, and "N passed, N failed". Usage: run.py BUILD_DIR [PATTERN...]
 """
 import fnmatch
@@ -123,12 +124,12 @@ def run_all(tests, build, env):
         targets = os.path.join(own, "targets")
         shutil.copytree(os.path.join(build, "tests", "process", "targets"), targets, symlinks=True)
         os.chmod(own, 0o755)
-        # A guest with less than a processor takes longer.
-        aside = dict({"DP_KERNEL_PATIENCE": "4"}, **env) if kinds["driver"] or kinds["own"] else env
+        if len([name for name in kinds if kinds[name]]) > 1:
+            env = dict({"DP_PATIENCE": "4"}, **env)  # with a part of a processor all takes longer
         polite = ["nice"] if kinds["driver"] or kinds["own"] else []
         chains = [pool.submit(lambda: [run(argv, env) for argv in kinds["driver"]]),
                   pool.submit(lambda: [run(argv, dict(env, DP_TARGETS=targets)) for argv in kinds["own"]]),
-                  pool.submit(lambda: [run(polite + argv, aside) for argv in kinds["aside"]])]
+                  pool.submit(lambda: [run(polite + argv, env) for argv in kinds["aside"]])]
         try:
             for chain in chains:
                 counts += chain.result()

@@ -18,6 +18,9 @@ BUILD = os.environ.get("DP_BUILD", os.path.abspath("build"))
 DPROBES = os.environ.get("DPROBES", os.path.join(BUILD, "src", "cmd", "dprobes"))
 TARGETS = os.environ.get("DP_TARGETS", os.path.join(BUILD, "tests", "process", "targets"))
 
+# So many times longer may all take, where other work has the processors.
+PATIENCE = int(os.environ.get("DP_PATIENCE", "1"))
+
 # Counts of the driver are to be exact; test_budget.py is about its budget.
 os.environ["DPROBES_BUDGET"] = "off"
 
@@ -62,7 +65,7 @@ def stop(p, sig=signal.SIGTERM, timeout=60):
     if p.poll() is None:
         p.send_signal(sig)
     try:
-        return p.wait(timeout)
+        return p.wait(timeout * PATIENCE)
     except subprocess.TimeoutExpired:
         p.kill()
         return p.wait()
@@ -127,7 +130,7 @@ def need_registers():
 def dprobes(*args, timeout=120, check=None, **kw):
     """Run the command to its end; returns CompletedProcess with text output."""
     r = subprocess.run([DPROBES, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                       errors="replace", timeout=timeout, stdin=subprocess.DEVNULL, **kw)
+                       errors="replace", timeout=timeout * PATIENCE, stdin=subprocess.DEVNULL, **kw)
     if check is not None and r.returncode != check:
         raise AssertionError("dprobes %s: status %s\n%s\n%s" % (" ".join(map(str, args)), r.returncode,
                                                                 r.stdout[-2000:], r.stderr[-4000:]))
@@ -159,7 +162,7 @@ def text_of(path):
 
 def wait_for(cond, timeout=60, what="condition"):
     """What cond() returns once it is true. On a busy machine, where a look takes long, it may take longer, too."""
-    end, looks = time.time() + timeout, 0
+    end, looks = time.time() + timeout * PATIENCE, 0
     while time.time() < end or looks < 5 * timeout:
         r = cond()
         looks += 1
