@@ -55,6 +55,7 @@ torture:
 	@packaging/install-deps.sh check
 	@$(MAKE) --no-print-directory -s build
 	@DP_ROUNDS=200 $(PYTHON) tests/run.py $(BUILD) tests/process/test_handling.py
+	@DP_ROUNDS=400 DP_KILLS=200 $(PYTHON) tests/run.py $(BUILD) tests/process/test_torture.py
 	@DP_STORM=60 DP_ONLY=storm $(PYTHON) tests/run.py $(BUILD) tests/process/test_owners.py
 	@DP_TEST_LIMIT=3600 DP_KILLS=10000 DP_ONLY=killed_at_any_moment \
 		$(PYTHON) tests/run.py $(BUILD) tests/process/test_owners.py

@@ -4,29 +4,26 @@
 
 A test is an executable build/tests/**/test-* or a script tests/**/test_*.py. Each speaks TAP on
 its standard output ("ok N - name", "not ok N - name", "ok N - name # SKIP reason"). Each test gets the
-environment variable DPROBES (the command under test), DP_BUILD (the build directory), DP_TARGETS (the programs to be
-probed) and DP_PATIENCE (so many times longer may all take, before it is taken for hung). Three run at a time, each the
-first that is left of its kind (see kind()).
+environment variable DPROBES (the command under test), DP_BUILD (the build directory) and DP_PATIENCE (so many times
+longer may all take, before it is taken for hung). Two run at a time: one that computes beside one of the others.
 The last lines printed are how many were skipped, and "N passed, N failed". Usage: run.py BUILD_DIR [PATTERN...]
 """
 import fnmatch
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIMIT = int(os.environ.get("DP_TEST_LIMIT", "2400"))  # seconds for one test program, on a machine with other work
-# Tests that compute, and guests.
-ASIDE = re.compile(r"/tests/(unit|fuzz|golden|dpcc|coverage|kernel)/[^/]*$")
-# What a script has that inserts for all processes, or removes what others have left behind.
-DRIVER = re.compile(r"DPROBES_DIR|^from (obey|handlers) import|\"clean\"", re.M)
+# Tests that compute, guests, and those of texts: they get what the others leave of the processors, which is about half.
+# Others come one after the other: they look at what else is probed on the machine.
+ASIDE = re.compile(r"/tests/(unit|fuzz|golden|dpcc|coverage|kernel)/[^/]*$|"
+                   r"/tests/cmd/test_(style|house|prose|names|layers|options|help)\.py$")
 LINE = re.compile(r"^(not )?ok\b\s*\d*\s*-?\s*(.*)$")
 running = []
 ended = threading.Event()  # nobody wants to know any more
@@ -44,17 +41,6 @@ def discover(build):
             if name.startswith("test_") and name.endswith(".py"):
                 found.append([sys.executable, os.path.join(top, name)])
     return found
-
-
-def kind(argv):
-    """Tests of a kind run one after the other: those of the driver, which would see each other's probes; those of
-    what concerns a test's own processes only; and those that get what these two leave of the processors."""
-    if ASIDE.search(argv[-1]):
-        return "aside"
-    if not argv[-1].endswith(".py"):
-        return "own"
-    with open(argv[-1]) as f:
-        return "driver" if DRIVER.search(f.read()) else "own"
 
 
 def explained(lines):
@@ -115,30 +101,23 @@ def run(argv, env):
     return passed, len(failures), len(skips)
 
 
-def run_all(tests, build, env):
-    """Run test programs, three at a time; returns what run() has of each."""
-    kinds = {name: [argv for argv in tests if kind(argv) == name] for name in ("driver", "own", "aside")}
-    counts = []
-    with ThreadPoolExecutor(3) as pool, tempfile.TemporaryDirectory(prefix="dp-targets-") as own:
-        # What is inserted for a program concerns its file: the others have copies.
-        targets = os.path.join(own, "targets")
-        shutil.copytree(os.path.join(build, "tests", "process", "targets"), targets, symlinks=True)
-        os.chmod(own, 0o755)
-        if len([name for name in kinds if kinds[name]]) > 1:
-            env = dict({"DP_PATIENCE": "4"}, **env)  # with a part of a processor all takes longer
-        polite = ["nice"] if kinds["driver"] or kinds["own"] else []
-        chains = [pool.submit(lambda: [run(argv, env) for argv in kinds["driver"]]),
-                  pool.submit(lambda: [run(argv, dict(env, DP_TARGETS=targets)) for argv in kinds["own"]]),
-                  pool.submit(lambda: [run(polite + argv, env) for argv in kinds["aside"]])]
+def run_all(tests, env):
+    """Run test programs; returns what run() has of each."""
+    aside = [argv for argv in tests if ASIDE.search(argv[-1])]
+    others = [argv for argv in tests if not ASIDE.search(argv[-1])]
+    polite = ["nice"] if others else []
+    if aside and others:
+        env = dict({"DP_PATIENCE": "4"}, **env)
+    with ThreadPoolExecutor(2) as pool:
+        chains = [pool.submit(lambda: [run(argv, env) for argv in others]),
+                  pool.submit(lambda: [run(polite + argv, env) for argv in aside])]
         try:
-            for chain in chains:
-                counts += chain.result()
+            return [counts for chain in chains for counts in chain.result()]
         except KeyboardInterrupt:
             ended.set()
             for proc in list(running):
                 os.killpg(proc.pid, signal.SIGTERM)
             sys.exit(1)
-    return counts
 
 
 def main():
@@ -153,7 +132,7 @@ def main():
                CMOCKA_MESSAGE_OUTPUT="TAP")
     tests = [argv for argv in discover(build)
              if not patterns or any(fnmatch.fnmatch(argv[-1], "*" + p + "*") for p in patterns)]
-    counts = run_all(tests, build, env)
+    counts = run_all(tests, env)
     total = [sum(column) for column in zip(*counts)] or [0, 0, 0]
     if total[2]:
         print("%d skipped, each named above with its reason" % total[2])

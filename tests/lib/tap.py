@@ -16,7 +16,7 @@ import traceback
 
 BUILD = os.environ.get("DP_BUILD", os.path.abspath("build"))
 DPROBES = os.environ.get("DPROBES", os.path.join(BUILD, "src", "cmd", "dprobes"))
-TARGETS = os.environ.get("DP_TARGETS", os.path.join(BUILD, "tests", "process", "targets"))
+TARGETS = os.path.join(BUILD, "tests", "process", "targets")
 
 # So many times longer may all take, where other work has the processors.
 PATIENCE = int(os.environ.get("DP_PATIENCE", "1"))

@@ -55,6 +55,16 @@ def wait_for_hits(*want):
     wait_for(lambda: hits(query()) == list(want), timeout=LONG, what="hits %s" % (want,))
 
 
+def driver_of(pid):
+    """The directory of the driver that a process was started for; empty: it is gone, or was started for none."""
+    try:
+        with open("/proc/%s/environ" % pid, "rb") as f:
+            m = re.search(rb"(?:^|\0)DPROBES_DIR=([^\0]*)", f.read())
+    except OSError:
+        return ""
+    return m[1].decode() if m else ""
+
+
 def ours(*names):
     """The processes of our driver: itself, its guard, the guard's keeper."""
     found = []
@@ -62,11 +72,9 @@ def ours(*names):
         try:
             with open("/proc/%s/cmdline" % pid, "rb") as f:
                 words = f.read().decode(errors="replace").split("\0")
-            with open("/proc/%s/environ" % pid, "rb") as f:
-                env = f.read().split(b"\0")
         except OSError:
             continue
-        if words[1:2] and words[1] in names and ("DPROBES_DIR=" + os.environ["DPROBES_DIR"]).encode() in env:
+        if words[1:2] and words[1] in names and driver_of(pid) == os.environ["DPROBES_DIR"]:
             found.append(int(pid))
     return found
 
@@ -81,15 +89,26 @@ def send(sig, *names):
     return pids
 
 
+def alive(pid):
+    try:
+        with open("/proc/%s/cmdline" % pid) as f:
+            return f.read() != ""
+    except OSError:
+        return False
+
+
 def held():
-    """Processes in frozen directories of this namespace of ids, and those directories."""
+    """Processes in frozen directories of this namespace of ids, and those directories, without those of a living
+    dprobes that is none of ours."""
     found, ours = [], "-%d" % os.stat("/proc/self/ns/pid").st_ino
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open("/proc/%s/cgroup" % pid) as f:
-                found += [line for line in f if "dprobes-held-" in line and ours in line and "(deleted)" not in line]
+                lines = [line for line in f if ours in line and "(deleted)" not in line]
         except OSError:
-            pass
+            continue
+        found += [line for line in lines for holder in re.findall(r"/dprobes-held-(\d+)-", line)
+                  if driver_of(holder).startswith(DIR) or not alive(holder)]
     return found
 
 

@@ -11,8 +11,8 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from tap import *  # noqa: E402,F403
 
-ROUNDS = int(os.environ.get("DP_ROUNDS", "400"))
-KILLS = int(os.environ.get("DP_KILLS", "200"))
+ROUNDS = int(os.environ.get("DP_ROUNDS", "150"))
+KILLS = int(os.environ.get("DP_KILLS", "100"))
 EVENTS = ["p:mix mix a=%di b=%si", "r:mixr mix v=$retval", "p:cmp compare",
           "p:h hash_text s=+0(%di):string if $arg2 > 20",
           "p:al on_alarm", "p:m libc:malloc n=%di if $arg1 > 1500", "p:c compute s=%di", "r:cr compute"]
