@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "host/process/process.h"
@@ -110,14 +109,6 @@ static struct {
 	double record_ns;
 } ours;
 
-static u64 own_cpu_ns(void)
-{
-	struct timespec t = {0};
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (u64)t.tv_sec * SECOND + (u64)t.tv_nsec;
-}
-
 /* Whether more threads want to run now than there are processors. Without /proc/loadavg: nobody knows of any. */
 static bool others_wait(void)
 {
@@ -139,7 +130,7 @@ static void look_at_ourselves(u64 now, u64 records)
 	ours.records += records;
 	if (now - ours.looked_ns < OURS_NS)
 		return;
-	cpu = own_cpu_ns();
+	cpu = dp_process_ran_ns(getpid());
 	ours.displaces += (others_wait() - ours.displaces) / 8;
 	spent = (double)(cpu - ours.cpu_ns) - OURS_REST * (double)(now - ours.looked_ns);
 	if (ours.records)

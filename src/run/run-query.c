@@ -430,6 +430,7 @@ static void note_taken_out(const struct dp_run *run)
 static struct dp_agg_view view_of_target(const struct run_module *m, struct run_target *t)
 {
 	return (struct dp_agg_view){.pid = t->pid,
+				    .ended = t->session && !dp_tracee_alive(t->session),
 				    .symbolize = dp_run_symbol_of,
 				    .arg = t,
 				    .code_file = dp_run_file_of,
