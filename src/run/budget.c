@@ -20,8 +20,7 @@
 #define FAR 3.0        /* times the budget: at once */
 #define LEFT 0.9       /* of the budget, that may be left when units go, */
 #define BACK 0.8       /* and with those that stay after a trial */
-#define SAVED_MOST 600 /* shares: of a minute */
-#define OWED_MOST 5
+#define SAVED_MOST 600 /* shares: of a minute; so many are owed at most, too */
 
 void dp_budget_begin(struct dp_budget *b, double share, struct dp_budget_unit *v, u32 n, u64 seed)
 {
@@ -157,7 +156,7 @@ static bool begin_trials(struct dp_budget *b, u64 now)
 	bool any = false;
 	u32 n, *v;
 
-	if (now - b->trials_ns < TRIALS_APART)
+	if (now - b->trials_ns < TRIALS_APART || now < b->rest_ns)
 		return false;
 	v = pick(b, DP_BUDGET_OUT, longest_wait_first, &n);
 
@@ -194,7 +193,7 @@ bool dp_budget_judge(struct dp_budget *b, u64 now_ns, u64 turn_ns, u64 cpu_ns)
 	bool changes;
 
 	b->saved += (b->share - ratio) * (double)turn_ns / (double)TURN;
-	b->saved = DP_MAX(DP_MIN(b->saved, most), -OWED_MOST * b->share);
+	b->saved = DP_MAX(DP_MIN(b->saved, most), -SAVED_MOST * b->share);
 	changes = end_trials(b, &in, now_ns);
 	changes |= take_out(b, in, now_ns);
 	return changes | begin_trials(b, now_ns);

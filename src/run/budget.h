@@ -33,10 +33,11 @@ struct dp_budget {
 	double share; /* 0.01: one percent */
 	struct dp_budget_unit *v;
 	u32 n;
-	double saved;  /* shares that were not used: trials are paid from it; negative after a turn above the budget */
+	double saved;  /* shares that were not used: trials are paid from it; negative after turns above the budget */
 	u32 above;     /* turns above the budget, one after the other */
 	u64 trials_ns; /* the last trials began then */
 	u64 random;
+	u64 rest_ns; /* the caller's: no trial begins before */
 };
 
 /* The units are the caller's, all zero. seed: any number. */

@@ -135,6 +135,12 @@ static void begin(struct dp_run *run, struct run_target *t)
 			add_governor(run, t, t->ranges[i].m);
 }
 
+void dp_run_govern_target(struct run_target *t)
+{
+	for (u32 i = 0; i < t->ngoverned; i++)
+		dp_governor_turn(t->governed[i].governor);
+}
+
 void dp_run_govern(struct dp_run *run)
 {
 	for (struct run_target *t = run->targets; t; t = t->next) {
@@ -142,8 +148,7 @@ void dp_run_govern(struct dp_run *run)
 			continue;
 		if (!t->governed && run->scan_due_ns) /* a scan has found those that had inherited adopted probes */
 			begin(run, t);
-		for (u32 i = 0; i < t->ngoverned; i++)
-			dp_governor_turn(t->governed[i].governor);
+		dp_run_govern_target(t);
 	}
 }
 

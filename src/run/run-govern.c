@@ -18,7 +18,7 @@
 #define TURN_MOST_NS SECOND
 #define REST_MOST_NS (500 * MS) /* between looks at processes that do not run */
 #define CHANGE_PART 20          /* changes take so small a part of the time at most */
-#define LOOK_PART 100           /* and the looks for processes that have inherited the probes */
+#define LOOK_PART 100           /* and looks, at counts and for processes that have inherited the probes */
 #define AGAIN_NS (10 * SECOND)
 #define NOTES 5 /* a minute */
 #define MINUTE_NS (60 * SECOND)
@@ -107,6 +107,7 @@ static struct {
 	u64 looked_ns, cpu_ns, records;
 	double displaces; /* how often, of the last looks: 0 to 1 */
 	double record_ns;
+	bool known;
 } ours;
 
 /* Whether more threads want to run now than there are processors. Without /proc/loadavg: nobody knows of any. */
@@ -122,6 +123,14 @@ static bool others_wait(void)
 	return running > (unsigned long)DP_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);
 }
 
+static void begin_with_ourselves(u64 now)
+{
+	if (ours.looked_ns)
+		return;
+	ours.looked_ns = now;
+	ours.cpu_ns = dp_process_ran_ns(getpid());
+}
+
 static void look_at_ourselves(u64 now, u64 records)
 {
 	double spent;
@@ -131,7 +140,8 @@ static void look_at_ourselves(u64 now, u64 records)
 	if (now - ours.looked_ns < OURS_NS)
 		return;
 	cpu = dp_process_ran_ns(getpid());
-	ours.displaces += (others_wait() - ours.displaces) / 8;
+	ours.displaces += (others_wait() - ours.displaces) / (ours.known ? 8 : 1);
+	ours.known = true;
 	spent = (double)(cpu - ours.cpu_ns) - OURS_REST * (double)(now - ours.looked_ns);
 	if (ours.records)
 		ours.record_ns = DP_MIN(DP_MAX(spent, 0.0) / (double)ours.records, OURS_MOST_NS);
@@ -225,6 +235,7 @@ struct dp_governor *dp_governor_new(const struct dp_govern_setup *setup)
 	dp_budget_begin(&g->budget, setup->budget / DP_BUDGET_UNIT, g->units, n, g->begun_ns);
 	look_for_processes(g, g->begun_ns);
 	g->due_ns = g->begun_ns + TURN_NS;
+	begin_with_ourselves(g->begun_ns);
 	return g;
 }
 
@@ -304,8 +315,8 @@ static void tell_unnoted(struct dp_governor *g, u64 now)
 
 /* ---- a turn ---- */
 
-/* What a probe's hits since the last turn have cost; *hits: how many they were, *records: how many of them recorded. */
-static double take_hits(struct dp_governor *g, u32 i, u64 *hits, u64 *records)
+/* What a probe's hits since the last turn have cost; *hits: how many they were. */
+static double take_hits(struct dp_governor *g, u32 i, u64 *hits)
 {
 	struct probe *p = &g->v[i];
 	struct dp_trace_row total = {.via = ""};
@@ -317,28 +328,36 @@ static double take_hits(struct dp_governor *g, u32 i, u64 *hits, u64 *records)
 	p->before = now;
 	dp_trace_row_finish(&p->row, &total);
 	*hits = p->row.hits;
-	*records = p->row.counts.v[DP_COUNT_RECORDED];
 	return p->row.cost_ns;
+}
+
+/* Of the records of the turn. */
+static void add_ours(struct dp_governor *g)
+{
+	double ns = ours.displaces * ours.record_ns;
+
+	for (u32 i = 0; ns > 0 && i < g->n; i++)
+		if (g->v[i].unit != NO_UNIT)
+			g->units[g->v[i].unit].cost_ns += ns * (double)g->v[i].row.counts.v[DP_COUNT_RECORDED];
 }
 
 /* Costs of units, and the rates and estimates of probes. */
 static void take_turn(struct dp_governor *g, u64 cpu_ns)
 {
-	double ours_ns = ours.displaces * ours.record_ns;
-	u64 all = 0;
+	u64 records = 0;
 
 	for (u32 i = 0; i < g->budget.n; i++)
 		g->units[i].cost_ns = 0;
 	for (u32 i = 0; i < g->n; i++) {
 		struct probe *p = &g->v[i];
-		u64 hits, records;
 		double cost;
+		u64 hits;
 
 		if (p->unit == NO_UNIT)
 			continue;
-		cost = take_hits(g, i, &hits, &records);
-		all += records;
-		g->units[p->unit].cost_ns += cost + ours_ns * (double)records;
+		cost = take_hits(g, i, &hits);
+		records += p->row.counts.v[DP_COUNT_RECORDED];
+		g->units[p->unit].cost_ns += cost;
 		g->cost.cost_ns += cost;
 		g->cost.hits += hits;
 		if (dp_budget_is_out(&g->units[p->unit]))
@@ -347,7 +366,8 @@ static void take_turn(struct dp_governor *g, u64 cpu_ns)
 			p->rate = (double)hits / (double)cpu_ns;
 	}
 	g->cost.cpu_ns += cpu_ns;
-	look_at_ourselves(dp_now_ns(), all);
+	look_at_ourselves(dp_now_ns(), records);
+	add_ours(g);
 }
 
 static int carry_out(struct dp_governor *g, struct dp_error *err)
@@ -395,15 +415,27 @@ static void change(struct dp_governor *g, u64 now)
 	for (u32 unit; !r && (unit = costliest_new(g)) != NO_UNIT; g->saved[unit].times = 1)
 		tell_out(g, unit, now);
 	end = dp_now_ns();
-	g->due_ns = DP_MAX(g->due_ns, end + (r ? SECOND : DP_MAX(TURN_NS, CHANGE_PART * (end - now))));
+	/* What is in trial or still too much may go at the next turn: only trials wait. */
+	g->budget.rest_ns = DP_MAX(g->budget.rest_ns, end) + CHANGE_PART * (end - now);
+	g->due_ns = DP_MAX(g->due_ns, end + (r ? SECOND : TURN_NS));
 }
 
-/* Of a turn in which the process has run. */
+static u64 our_cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (u64)t.tv_sec * SECOND + (u64)t.tv_nsec;
+}
+
+/* Of a turn in which the process has run. Thousands of probes are looked at less often than ten times a second. */
 static void judge(struct dp_governor *g, u64 now, u64 lasted)
 {
+	u64 begun = our_cpu_ns();
+
 	take_turn(g, g->cpu_ns);
 	memcpy(g->saved, g->units, g->budget.n * sizeof(*g->units));
-	g->due_ns = now + DP_MAX(TURN_NS, g->rest_ns);
+	g->due_ns = now + DP_MAX(LOOK_PART * (our_cpu_ns() - begun), DP_MAX(TURN_NS, g->rest_ns));
 	if (dp_budget_judge(&g->budget, now, lasted, g->cpu_ns))
 		change(g, now);
 }

@@ -311,6 +311,7 @@ const char *dp_run_place_text(const struct dp_rpn_probe *p, char *buf, size_t si
 
 /* run-budgets.c */
 void dp_run_govern(struct dp_run *run); /* as often as there is time */
+void dp_run_govern_target(struct run_target *t);
 void dp_run_end_governors(struct dp_run *run, struct run_target *t);
 bool dp_run_is_out(const struct run_target *t, u32 probe); /* of the code, for a while */
 void dp_run_governed(const struct dp_run *run, const struct run_module *m, u32 index, struct dp_governed *sum);

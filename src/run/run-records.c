@@ -297,6 +297,7 @@ struct drain {
 	struct dp_run *run;
 	struct run_target *t;
 	bool has_clock;
+	u32 read;
 };
 
 /* An event after which nothing is shown any more, or for which what is kept is to be written. */
@@ -450,7 +451,7 @@ static void show_waiting(const struct dp_record *rec, u32 source, u64 ns, void *
 
 static void show_up_to(struct dp_run *run, u64 tsc)
 {
-	struct drain a = {run, NULL, false};
+	struct drain a = {.run = run};
 
 	if (run->waiting)
 		dp_merge_take(run->merge, tsc, show_waiting, &a);
@@ -471,7 +472,7 @@ static void show_all(struct dp_run *run, const struct run_target *but)
 {
 	for (struct run_target *t = run->targets; t; t = t->next)
 		if (t != but && t->session && dp_run_number(run, t))
-			dp_reader_drain(t->reader, true, wait, &(struct drain){run, t, false});
+			dp_reader_drain(t->reader, true, wait, &(struct drain){.run = run, .t = t});
 	show_up_to(run, ~(u64)0);
 }
 
@@ -481,16 +482,34 @@ void dp_run_order_forget(struct dp_run *run, const struct run_target *t)
 		run->numbered[t->number - 1] = NULL;
 }
 
+/* Where so much comes that a drain takes long, budgets are looked at within it. */
+static void count_read(struct drain *a)
+{
+	if (!(++a->read % DP_GOVERN_RECORDS))
+		dp_run_govern_target(a->t);
+}
+
+static void show_now(const struct dp_record *rec, u64 ns, void *arg)
+{
+	show(rec, ns, arg);
+	count_read(arg);
+}
+
+static void wait_now(const struct dp_record *rec, u64 ns, void *arg)
+{
+	wait(rec, ns, arg);
+	count_read(arg);
+}
+
 void dp_run_drain(struct dp_run *run, struct run_target *t, bool final)
 {
-	struct drain a = {run, t, false};
+	struct drain a = {.run = run, .t = t};
 	bool ordered = has_order(run) && dp_run_number(run, t);
-	void (*fn)(const struct dp_record *, u64, void *) = ordered ? wait : show;
 
 	if (final)
-		dp_reader_drain(t->reader, true, fn, &a);
+		dp_reader_drain(t->reader, true, ordered ? wait : show, &a);
 	else
-		dp_drain_turn(&t->drain, t->session, t->reader, fn, &a);
+		dp_drain_turn(&t->drain, t->session, t->reader, ordered ? wait_now : show_now, &a);
 	if (final && ordered)
 		show_all(run, t);
 	run->moved |= dp_reader_has_moved(t->reader);

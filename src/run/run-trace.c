@@ -12,7 +12,9 @@
 #include "run/run-threads.h"
 #include "run/run-trace.h"
 
-#define REST_NS 50000000ull /* at most */
+#define REST_NS 50000000ull    /* at most */
+#define LOSSES_NS 100000000ull /* they are looked for so often in any case, */
+#define FULL 90                /* and whenever a ring was filled so far, in percent */
 
 /* ---- showing ---- */
 
@@ -82,10 +84,29 @@ int dp_trace_begin(struct dp_trace *t, enum dp_format format, bool color, struct
 
 /* ---- losses ---- */
 
+static bool any_was_full(const struct dp_trace *t)
+{
+	for (u32 i = 0; i < t->n; i++)
+		if (t->v[i]->reader && dp_reader_pressure(t->v[i]->reader) > FULL)
+			return true;
+	return false;
+}
+
+/* Counts of thousands of probes take time to read: where no ring was nearly full, it is not done in each drain. */
+static bool may_have_lost(struct dp_trace *t)
+{
+	u64 now = dp_now_ns();
+
+	t->looked = true;
+	if (now - t->looked_ns < LOSSES_NS && !any_was_full(t))
+		return false;
+	t->looked_ns = now;
+	return true;
+}
+
 /* The rings have just been emptied: what was lost so far, was lost near the first record that comes now. */
 static void tell_lost(struct dp_trace *t)
 {
-	t->looked = true;
 	for (u32 i = 0; i < t->n; i++)
 		dp_trace_note_losses(t, t->v[i]);
 	if (t->untold)
@@ -111,7 +132,7 @@ static void show_now(struct dp_trace *t, u32 member, bool ends, const struct dp_
 		t->now = t->v[member];
 		dp_formatter_source(t->formatter, member, (u32)dp_tracee_pid(&t->now->tracee), t->now->comm);
 	}
-	if (!t->looked)
+	if (!t->looked && may_have_lost(t))
 		tell_lost(t);
 	dp_formatter_record(t->formatter, rec, ns);
 	if (t->more)
@@ -165,13 +186,20 @@ struct draining {
 	u32 member;
 };
 
+/* Where so much comes that a drain takes long, a budget is looked at within it. */
+static void count_read(struct dp_trace *t, struct dp_trace_member *m)
+{
+	if (!(++t->read % DP_GOVERN_RECORDS))
+		dp_governor_turn(m->governor);
+}
+
 /* The member's events are the trace's, in the same order. */
 static void show_alone(const struct dp_record *rec, u64 ns, void *arg)
 {
 	const struct draining *d = arg;
 	struct dp_trace *t = d->t;
 
-	t->read++;
+	count_read(t, t->v[d->member]);
 	show(t, d->member, rec->event >= t->v[d->member]->ends_from, rec, ns);
 }
 
@@ -182,8 +210,8 @@ static void keep(const struct dp_record *rec, u64 ns, void *arg)
 	struct dp_trace_member *m = d->t->v[d->member];
 
 	if (dp_merge_put(d->t->merge, rec, d->member, dp_reader_mark(m->reader))) {
-		d->t->read++;
 		m->waiting++;
+		count_read(d->t, m);
 	}
 }
 

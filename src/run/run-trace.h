@@ -102,7 +102,8 @@ struct dp_trace {
 	u64 shown;                      /* of them, those that were shown */
 	bool is_full;                   /* no record is shown any more: max_events, or one that ends the trace */
 	u64 untold;                     /* losses of which the formatter does not know yet */
-	bool looked;                    /* for them, in this drain */
+	bool looked;                    /* for them, in this drain, */
+	u64 looked_ns;                  /* and when their counts were read */
 	struct dp_govern_cost governed; /* of members that were put away */
 	double lasted;                  /* seconds */
 };

@@ -33,22 +33,27 @@ static void begin(double share, u32 n)
 	dp_budget_begin(&budget, share, v, n, 42);
 }
 
-/* One turn; what it has cost. */
-static double turn(void)
+/* One turn that lasts `n` times as long as one should; what it has cost. */
+static double long_turn(u32 n)
 {
 	double sum = 0;
 
-	now += TURN;
-	turns++;
+	now += n * TURN;
+	turns += n;
 	for (u32 i = 0; i < budget.n; i++) {
 		double ratio = dp_budget_is_out(&v[i]) ? 0 : cost[i];
 
-		v[i].cost_ns = ratio * (double)busy;
+		v[i].cost_ns = ratio * (double)(n * busy);
 		sum += v[i].fixed ? 0 : ratio;
 	}
-	spent += sum;
-	changes += dp_budget_judge(&budget, now, TURN, busy);
+	spent += n * sum;
+	changes += dp_budget_judge(&budget, now, n * TURN, n * busy);
 	return sum;
+}
+
+static double turn(void)
+{
+	return long_turn(1);
 }
 
 static void run(u32 n)
@@ -150,6 +155,49 @@ static void on_average_it_is_kept(void **state)
 		assert_true(spent / (double)turns <= 1.01 * shares[i]);
 		assert_true(changes <= 2 * turns / 5);
 	}
+}
+
+static bool is_trying(void)
+{
+	for (u32 i = 0; i < budget.n; i++)
+		if (v[i].state == DP_BUDGET_TRIAL)
+			return true;
+	return false;
+}
+
+/* On a machine with other work a trial may last for seconds: all of it is paid for. */
+static void long_trials_are_paid_for_in_full(void **state)
+{
+	u32 trials = 0;
+
+	begin(0.05, 20);
+	for (u32 k = 0; k < 20; k++)
+		cost[k] = 0.1;
+	run(200);
+	spent = 0;
+	turns = 0;
+	for (u32 i = 0; i < 20000; i++) {
+		trials += is_trying();
+		long_turn(is_trying() ? 20 : 1);
+	}
+	assert_true(trials > 10);
+	assert_true(spent / (double)turns <= 1.05 * 0.05);
+}
+
+static void no_trial_begins_while_the_caller_rests(void **state)
+{
+	begin(0.05, 2);
+	cost[0] = 0.7;
+	run(3);
+	assert_true(dp_budget_is_out(&v[0]));
+	budget.rest_ns = now + 1000 * TURN;
+	for (u32 i = 0; i < 999; i++) {
+		turn();
+		assert_false(is_trying());
+	}
+	for (u32 i = 0; i < 100 && !is_trying(); i++)
+		turn();
+	assert_true(is_trying());
 }
 
 static void what_has_cooled_comes_back_and_stays(void **state)
@@ -266,6 +314,8 @@ int main(void)
 	    cmocka_unit_test(the_costliest_go_until_the_rest_fits),
 	    cmocka_unit_test(what_stays_is_never_touched),
 	    cmocka_unit_test(on_average_it_is_kept),
+	    cmocka_unit_test(long_trials_are_paid_for_in_full),
+	    cmocka_unit_test(no_trial_begins_while_the_caller_rests),
 	    cmocka_unit_test(what_has_cooled_comes_back_and_stays),
 	    cmocka_unit_test(it_waits_longer_each_time),
 	    cmocka_unit_test(the_wait_begins_anew_after_a_quiet_time),
