@@ -490,8 +490,8 @@ bench() {
 
 dmesg -c >/dev/null # what the kernel had to say before us is its own
 group=$(cat group)
-for more in guest-events.sh guest-command.sh guest-rpn.sh guest-limits.sh guest-worlds.sh guest-tracepoints.sh \
-	guest-starts.sh; do
+for more in guest-events.sh guest-command.sh guest-rpn.sh guest-uprobes.sh guest-limits.sh guest-worlds.sh \
+	guest-tracepoints.sh guest-starts.sh; do
 	[ ! -e $more ] || . ./$more
 done
 [ "$group" != command ] || group=dprobes_command

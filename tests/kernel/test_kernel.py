@@ -284,7 +284,8 @@ def boot(flavour, kernel, out, group, limit, env, more=()):
             env = dict(env, MEM="1536", APPEND="printk.time=1")
         argv = [os.path.join(HERE, "run.sh"), kernel, os.path.join(HERE, "guest.sh"),
                 os.path.join(HERE, "guest-events.sh"), os.path.join(HERE, "guest-command.sh"),
-                os.path.join(HERE, "guest-rpn.sh"), os.path.join(HERE, "guest-limits.sh"),
+                os.path.join(HERE, "guest-rpn.sh"), os.path.join(HERE, "guest-uprobes.sh"),
+                os.path.join(HERE, "guest-limits.sh"),
                 os.path.join(HERE, "guest-worlds.sh"), os.path.join(HERE, "guest-tracepoints.sh"),
                 os.path.join(HERE, "guest-starts.sh"),
                 os.path.join(work, "group"), os.path.join(work, "torture-seconds"),
