@@ -37,7 +37,8 @@ static const char *instead_of(enum cmd_verb verb, const char *name)
 {
 #define BIT(verb) (1u << VERB_##verb)
 #define RECORDS (BIT(RECORD) | BIT(RECORD_PROGRAM))
-#define LINES (BIT(TRACE) | BIT(TRACE_PROGRAM) | BIT(RUN) | RECORDS)
+#define TRACES (BIT(TRACE) | BIT(TRACE_PROGRAM) | BIT(RUN))
+#define LINES (TRACES | RECORDS)
 	static const struct {
 		u32 verbs;
 		const char *name, *hint;
@@ -51,10 +52,10 @@ static const char *instead_of(enum cmd_verb verb, const char *name)
 	    {LINES, "sample", "`dprobes top --sample HZ` has it"},
 	    {LINES, "count", "--max-events ends after so many events"},
 	    {LINES, "callers", "ask for $backtrace in the line"},
-	    {BIT(TRACE) | BIT(TRACE_PROGRAM) | BIT(RUN), "last", "`dprobes record -o FILE --last LIMIT` has it"},
-	    {BIT(TRACE) | BIT(TRACE_PROGRAM) | BIT(RUN), "rotate", "`dprobes record -o FILE --rotate LIMIT` has it"},
-	    {BIT(TRACE) | BIT(TRACE_PROGRAM) | BIT(RUN), "dump-on", "`dprobes record -o FILE --last LIMIT` has it"},
-	    {BIT(TRACE) | BIT(TRACE_PROGRAM) | BIT(RUN), "keep", "`dprobes record -o FILE --rotate LIMIT` has it"},
+	    {TRACES, "last", "`dprobes record -o FILE --last LIMIT` has it"},
+	    {TRACES, "rotate", "`dprobes record -o FILE --rotate LIMIT` has it"},
+	    {TRACES, "dump-on", "`dprobes record -o FILE --last LIMIT` has it"},
+	    {TRACES, "keep", "`dprobes record -o FILE --rotate LIMIT` has it"},
 	    {BIT(RUN), "event", "`dprobes run NAME --show` prints the trace that takes more lines"},
 	    {BIT(RUN), "file", "`dprobes run NAME --show` prints the trace that takes more lines"},
 	    {BIT(RUN), "define", "a recipe's own parameters are given as NAME=VALUE"},
@@ -73,6 +74,7 @@ static const char *instead_of(enum cmd_verb verb, const char *name)
 	     "`dprobes log` shows what was logged; `dprobes trace -f FILE -o` writes it"},
 	};
 #undef LINES
+#undef TRACES
 #undef RECORDS
 #undef BIT
 

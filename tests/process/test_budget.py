@@ -45,7 +45,7 @@ def program(name, probes):
     return path
 
 
-def outs_by_name(pid):
+def which_are_out(pid):
     """The probes of a process by function: whether each is taken out."""
     text = dprobes("list", "-p", pid, check=0).stdout
     return {m.group(1): "TAKEN OUT" in m.group(0)
@@ -60,7 +60,7 @@ def end_of(path):
 
 
 def armed(t, p):
-    wait_for(lambda: t.poll() is not None or outs_by_name(p.pid), what="the probes")
+    wait_for(lambda: t.poll() is not None or which_are_out(p.pid), what="the probes")
     assert t.poll() is None, text_of(t.err_path)
     return t
 
@@ -79,10 +79,10 @@ def the_hot_one_goes_and_comes_back():
                           "r exe:busy if $retval == 0x7777", "p exe:calm" + NEVER, "p exe:quiet"), p)
     assert p("hot") == "ok" and p("go") == "ok"
     wait_for(lambda: "busy is taken out" in text_of(t.err_path), what="the hot probe to go")
-    wait_for(lambda: outs_by_name(p.pid) == {"busy": True, "calm": False, "quiet": False}, what="the list to tell")
+    wait_for(lambda: which_are_out(p.pid) == {"busy": True, "calm": False, "quiet": False}, what="the list to tell")
     assert p("cool") == "ok"
-    assert not settled(lambda: any(outs_by_name(p.pid).values()), looks=5, what="the probe to come back") or wait_for(
-        lambda: not settled(lambda: any(outs_by_name(p.pid).values()), looks=5), what="the probe to come back")
+    assert not settled(lambda: any(which_are_out(p.pid).values()), looks=5, what="the probe to come back") or wait_for(
+        lambda: not settled(lambda: any(which_are_out(p.pid).values()), looks=5), what="the probe to come back")
     after = p.calls()
     assert stop(t, signal.SIGINT) == 0, text_of(t.err_path)
     err = text_of(t.err_path)
@@ -156,7 +156,7 @@ def compiled_lines_tell_that_they_are_partial():
     t = armed(trace_start("-p", p.pid, "--budget", "2%", "r exe:busy hist($duration)", "p exe:calm count()"), p)
     p("hot"), p("go")
     wait_for(lambda: "taken out" in text_of(t.err_path), what="the hot probes to go")
-    wait_for(lambda: outs_by_name(p.pid).get("busy"), what="the list to tell")
+    wait_for(lambda: which_are_out(p.pid).get("busy"), what="the list to tell")
     p.calls()
     assert stop(t, signal.SIGINT) == 0, text_of(t.err_path)
     shown, err = text_of(t.out_path), text_of(t.err_path)
@@ -178,7 +178,7 @@ def graphs_go_on():
     armed(g, p)
     p("hot"), p("go")
     wait_for(lambda: "busy is taken out" in text_of(g.err_path), what="the hot function to go")
-    wait_for(lambda: outs_by_name(p.pid).get("busy"), what="the list to tell")
+    wait_for(lambda: which_are_out(p.pid).get("busy"), what="the list to tell")
     size = os.path.getsize(out)
     wait_for(lambda: os.path.getsize(out) > size and "calm" in end_of(out), what="calls of the others")
     assert stop(g, signal.SIGINT) == 0
@@ -232,7 +232,7 @@ def a_killed_trace_leaves_code_that_can_be_cleaned():
     p.calls()
     t = armed(trace_start("-p", p.pid, "--budget", "1%", "-o", "/dev/null", "p exe:busy" + NEVER, "p exe:calm"), p)
     p("hot"), p("go")
-    wait_for(lambda: outs_by_name(p.pid).get("busy"), what="the hot probe to go")
+    wait_for(lambda: which_are_out(p.pid).get("busy"), what="the hot probe to go")
     with open("/proc/%d/task/%d/children" % (t.pid, t.pid)) as f:
         for child in f.read().split():  # who would clean up
             os.kill(int(child), signal.SIGKILL)
@@ -297,7 +297,7 @@ def programs_that_change_something_stay():
     p("hot"), p("go")
     time.sleep(0.6)
     text = dprobes("query", "--name", PHASES, check=0).stdout
-    assert "taken out" not in text and not any(outs_by_name(p.pid).values()), text
+    assert "taken out" not in text and not any(which_are_out(p.pid).values()), text
     p.calls()
     dprobes("remove", "--name", PHASES, check=0)
     p.clean_end()
