@@ -66,13 +66,13 @@ def run(argv, env):
     proc = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                             errors="replace", env=env, start_new_session=True)
     running.append(proc)
-    try:
-        out, _ = proc.communicate(timeout=LIMIT)
-        status = proc.returncode
-    except subprocess.TimeoutExpired:
-        os.killpg(proc.pid, signal.SIGKILL)
-        out, _ = proc.communicate()
-        status = "no end within %d s" % LIMIT
+    late = threading.Timer(LIMIT, os.killpg, (proc.pid, signal.SIGKILL))
+    late.start()
+    out = proc.stdout.read()
+    late.cancel()
+    _, status, used = os.wait4(proc.pid, 0)  # as wait() does, which does not tell what was used
+    proc.returncode = os.waitstatus_to_exitcode(status)
+    status = proc.returncode if time.time() - started < LIMIT else "no end within %d s" % LIMIT
     running.remove(proc)
     passed, failures, skips = 0, [], []
     for line in out.splitlines():
@@ -90,8 +90,9 @@ def run(argv, env):
     if passed + len(failures) + len(skips) == 0:
         failures.append("%s reported no test" % label)
     word = "FAIL" if failures else "ok"
-    lines = ["%-4s %-52s %4d passed %3d failed %3d skipped %7.1f s"
-             % (word, label, passed, len(failures), len(skips), time.time() - started)]
+    lines = ["%-4s %-52s %4d passed %3d failed %3d skipped %7.1f s, %6.1f of a processor"
+             % (word, label, passed, len(failures), len(skips), time.time() - started,
+                used.ru_utime + used.ru_stime)]
     lines += ["     " + line[2:] for line in out.splitlines() if line.startswith("# figure:")]
     lines += ["     skipped: " + reason for reason in skips]
     if failures:
