@@ -218,8 +218,8 @@ def viewed():
     b.key("3")  # the table of functions
     b.until("document.querySelectorAll('tr').length > 2", 15)
     rows = b.eval("[...document.querySelectorAll('tr')].map(r => r.innerText)")
-    found = [re.match(r"\S+ \((\d+)%\)\s+\S+ \((\d+)%\)\s+(\w+)$", r) for r in rows]
-    times = {m[3]: (int(m[1]), int(m[2])) for m in found if m}
+    found = [re.match(r"\S+ \(([\d.]+)%\)\s+\S+ \(([\d.]+)%\)\s+(\w+)$", r) for r in rows]
+    times = {m[3]: (float(m[1]), float(m[2])) for m in found if m}
     assert set(times) == {"leaf", "deeper"} and times["leaf"][0] == times["leaf"][1], rows
     assert times["deeper"][0] >= times["deeper"][1], rows
     assert 98 <= times["leaf"][1] + times["deeper"][1] <= 102, rows  # percents of all time, in themselves
