@@ -124,15 +124,13 @@ def calls(library):
     """object file -> the object files of the same library whose symbols it uses"""
     where = os.path.join(BUILD, library)
     home, uses = {}, {}
-    for name in sorted(os.listdir(where)):
-        if not name.endswith(".o"):
-            continue
-        r = subprocess.run(["nm", os.path.join(where, name)], stdout=subprocess.PIPE, text=True, check=True)
-        for kind, symbol in (line.split()[-2:] for line in r.stdout.splitlines()):
-            if kind == "U":
-                uses.setdefault(name, set()).add(symbol)
-            elif kind.isupper():
-                home[symbol] = name
+    names = sorted(name for name in os.listdir(where) if name.endswith(".o"))
+    r = subprocess.run(["nm", "-A", *names], cwd=where, stdout=subprocess.PIPE, text=True, check=True)
+    for name, (kind, symbol) in ((line.split(":")[0], line.split()[-2:]) for line in r.stdout.splitlines()):
+        if kind == "U":
+            uses.setdefault(name, set()).add(symbol)
+        elif kind.isupper():
+            home[symbol] = name
     return {name: {home[s] for s in symbols if s in home} - {name} for name, symbols in uses.items()}
 
 
