@@ -44,11 +44,19 @@ struct dp_func *dp_code_func(const struct dp_analysis *c, u64 addr)
 
 void dp_code_take(struct dp_analysis *c, u64 addr)
 {
-	struct dp_func *f = dp_code_func(c, addr);
+	struct dp_code_text *ct = dp_code_at(c, addr);
+	struct dp_func *f;
 
-	if (f)
-		f->flags |= DP_FUNC_ENTERED;
-	dp_code_mark(c, addr);
+	if (!ct)
+		return;
+	if (ct->pointed) { /* there may be some hundred thousand: no search for each */
+		dp_code_set(ct->pointed, addr - ct->t.lo);
+	} else {
+		f = dp_code_func(c, addr);
+		if (f)
+			f->flags |= DP_FUNC_ENTERED;
+	}
+	dp_code_arrive(c, ct, addr - ct->t.lo);
 }
 
 void dp_code_release(struct dp_analysis *c)

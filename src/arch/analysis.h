@@ -16,9 +16,11 @@ struct dp_code_text { /* one executable range; t.funcs, t.targets and t.starts p
 	struct dp_func *funcs;
 	u8 *targets;
 	u8 *starts;
+	u8 *pointed; /* bit (a - lo): a is used as a pointer; NULL: only the flags of functions say so */
 	u8 *led; /* bit (a - lo): a function, data or a symbol leads to a; what lies between functions does not count */
 	u8 *runs; /* bit (a - lo): an instruction between functions, to which control may come; NULL: not asked for */
-	bool gap; /* private: the bytes behind the last function have been seen */
+	size_t room; /* for the caller, who has made the arrays */
+	bool gap;    /* private: the bytes behind the last function have been seen */
 };
 
 struct dp_code_data { /* readable bytes that are not code: jump tables lie there */
@@ -37,6 +39,13 @@ struct dp_analysis {
 	bool absolute; /* linked to a fixed address: constants in instructions may be code addresses
 			*/
 	u64 rewound;   /* calls of this function may be executed again (Go's deferreturn), 0: none */
+
+	/*
+	 * Bytes of a range from offset off up to *end, valid until the next call: where all of the code is looked at
+	 * once, a part of it in a buffer may cost less than the mapped file. NULL: they are at t.bytes.
+	 */
+	const u8 *(*look)(void *arg, const struct dp_code_text *ct, u64 off, u64 *end);
+	void *look_arg;
 
 	bool prepared;           /* private: jump tables are done: no function that is walked later has one */
 	bool complete;           /* private: everything has been walked */
@@ -57,6 +66,12 @@ static inline void dp_code_set(u8 *map, u64 i)
 static inline bool dp_code_get(const u8 *map, u64 i)
 {
 	return map[i >> 3] >> (i & 7) & 1;
+}
+
+static inline const u8 *dp_code_look(const struct dp_analysis *c, const struct dp_code_text *ct, u64 off, u64 *end)
+{
+	*end = ct->t.hi - ct->t.lo;
+	return c->look ? c->look(c->look_arg, ct, off, end) : ct->t.bytes + off;
 }
 
 /* Control may arrive at that offset of the range. */

@@ -94,6 +94,13 @@ int dp_format(char *buf, size_t size, const char *fmt, ...) DP_PRINTF(3, 4);
 /* Of a mapped file: these bytes are about to be read, all of them. Spares a page fault for each few pages. */
 void dp_map_ahead(const void *p, size_t size);
 
+/*
+ * Much zeroed memory, all of which will be used: it takes few page faults, each of which may cost microseconds. Given
+ * back by dp_free_whole() with the same size.
+ */
+void *dp_alloc_whole(size_t size);
+void dp_free_whole(void *p, size_t size);
+
 /* Make room for one more element than n in an array of *cap; false, and nothing has changed, when memory is short. */
 bool dp_grow(void **v, size_t *cap, size_t n, size_t elem);
 

@@ -14,6 +14,7 @@
 
 #define PAGE 4096ull
 #define LARGE (2ull << 20)
+#define MANY_PAGES (16 * PAGE)
 
 /* Whole pages: what realloc() is to move must stay one mapping. */
 static void advise(const void *p, size_t size, int advice)
@@ -41,6 +42,31 @@ void *dp_alloc(size_t size)
 	return in_large_pages(calloc(1, size ? size : 1), size);
 }
 
+/* Aligned to large pages where it takes several of them. */
+void *dp_alloc_whole(size_t size)
+{
+	size_t room = DP_ALIGN_UP(size + !size, PAGE), spare = room >= LARGE ? LARGE - PAGE : 0;
+	char *p = mmap(NULL, room + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t before = spare ? DP_ALIGN_UP((uintptr_t)p, LARGE) - (uintptr_t)p : 0;
+
+	if (p == MAP_FAILED)
+		return NULL;
+	if (before)
+		munmap(p, before);
+	if (spare > before)
+		munmap(p + before + room, spare - before);
+	if (spare)
+		advise(p + before, room, MADV_HUGEPAGE);
+	advise(p + before, room, MADV_POPULATE_WRITE);
+	return p + before;
+}
+
+void dp_free_whole(void *p, size_t size)
+{
+	if (p)
+		munmap(p, DP_ALIGN_UP(size + !size, PAGE));
+}
+
 void *dp_resize(void *old, size_t old_size, size_t new_size)
 {
 	char *p = in_large_pages(realloc(old, new_size ? new_size : 1), new_size);
@@ -60,6 +86,8 @@ bool dp_grow(void **v, size_t *cap, size_t n, size_t elem)
 	p = in_large_pages(reallocarray(*v, want, elem), want * elem);
 	if (!p)
 		return false;
+	if (want * elem >= MANY_PAGES)
+		advise((char *)p + n * elem, (want - n) * elem, MADV_POPULATE_WRITE);
 	*v = p;
 	*cap = want;
 	return true;
@@ -111,6 +139,7 @@ bool dp_sort_by(void *v, size_t n, size_t size, size_t at)
 	struct sort_key *keys, *sorted;
 	u64 last = 0, varied = 0;
 	bool ordered = true;
+	size_t room;
 	char *copy;
 
 	for (size_t i = 0; i < n; i++) {
@@ -122,9 +151,12 @@ bool dp_sort_by(void *v, size_t n, size_t size, size_t at)
 	}
 	if (ordered)
 		return true;
-	keys = in_large_pages(reallocarray(NULL, n, 2 * sizeof(*keys)), n * 2 * sizeof(*keys));
-	copy = in_large_pages(reallocarray(NULL, n, size), n * size);
-	if (keys && copy) {
+	if (n > SIZE_MAX / 2 / (2 * sizeof(*keys) + size))
+		return false;
+	room = n * (2 * sizeof(*keys) + size);
+	keys = room < PAGE ? malloc(room) : dp_alloc_whole(room);
+	if (keys) {
+		copy = (char *)(keys + 2 * n);
 		for (size_t i = 0; i < n; i++)
 			keys[i] = (struct sort_key){key_of(v, i, size, at), i};
 		sorted = sort_keys(keys, keys + n, n, varied);
@@ -132,10 +164,11 @@ bool dp_sort_by(void *v, size_t n, size_t size, size_t at)
 		for (size_t i = 0; i < n; i++)
 			memcpy((char *)v + i * size, copy + sorted[i].from * size, size);
 	}
-	ordered = keys && copy;
-	free(keys);
-	free(copy);
-	return ordered;
+	if (room < PAGE)
+		free(keys);
+	else
+		dp_free_whole(keys, room);
+	return keys != NULL;
 }
 
 /* O_PATH finds out what the file is without opening it, and pins it: what is opened is what was looked at. */

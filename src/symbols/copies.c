@@ -111,7 +111,7 @@ static int out_of_memory(struct dp_error *err)
 static int find_functions(struct dp_module *m, const char *name, struct dp_func_copies *c, struct dp_error *err)
 {
 	int r = dp_module_symbol(m, name, &c->sym, err);
-	bool found = !r;
+	bool found = !r, few, whole;
 	const char *of;
 	size_t stem;
 
@@ -121,12 +121,19 @@ static int find_functions(struct dp_module *m, const char *name, struct dp_func_
 		return r;
 	if (strchr(name, '@') || stem_len(name) != strlen(name)) /* that very one */
 		return r;
+	/* Where the name itself is found, its clones are beside it; else all symbols are known by now. */
+	few = found && !m->syms_loaded && dp_mod_seek(m, name) == MOD_SOUGHT_FOUND;
+	if (!few && dp_mod_load_syms(m, err))
+		return out_of_memory(err);
 	of = found ? c->sym.name : common_stem(m, name, &stem);
 	if (!of)
 		return r;
 	if (found)
 		stem = stem_len(of);
-	if (!add_clones(m, of, stem, false, c) || (!c->functions && !add_clones(m, of, stem, true, c)))
+	whole = add_clones(m, of, stem, false, c) && (c->functions || add_clones(m, of, stem, true, c));
+	if (few)
+		m->syms.n = 0;
+	if (!whole)
 		return out_of_memory(err);
 	if (!found && c->functions)
 		dp_module_symbol_at(m, c->at[0], &c->sym);

@@ -225,16 +225,33 @@ static int none(struct dp_module *m, const char *name, struct dp_error *err)
 	return rc;
 }
 
+/* In the symbols of the name, where all others are not known. */
+static enum mod_sought seek(struct dp_module *m, const char *name, struct matches *f)
+{
+	enum mod_sought sought = m->syms_loaded ? MOD_SOUGHT_UNKNOWN : dp_mod_seek(m, name);
+
+	for (size_t i = 0; sought == MOD_SOUGHT_FOUND && i < m->syms.n; i++)
+		if (plain_len(m->syms.v[i].name) == strlen(name) && version_agrees(m, &m->syms.v[i], name))
+			consider(f, &m->syms.v[i]);
+	if (!m->syms_loaded)
+		m->syms.n = 0; /* those found stay where they are */
+	return sought;
+}
+
 int dp_module_symbol(struct dp_module *m, const char *name, struct dp_symbol *out, struct dp_error *err)
 {
 	struct matches f = {0};
 	const struct mod_range *r;
-	int rc = dp_mod_load_syms(m, err);
 	bool renamed;
+	int rc;
 
+	if (seek(m, name, &f) == MOD_SOUGHT_NOTHING && !err)
+		return -dp_error_info(E_SYM_NONE)->number;
+	rc = f.best ? 0 : dp_mod_load_syms(m, err);
 	if (rc)
 		return rc;
-	find_exact(m, name, &f);
+	if (!f.best)
+		find_exact(m, name, &f);
 	if (!f.best)
 		find_demangled(m, name, &f);
 	renamed = !f.best;
@@ -252,7 +269,7 @@ int dp_module_symbol(struct dp_module *m, const char *name, struct dp_symbol *ou
 		return rc;
 	}
 	dp_mod_sym_public(f.best, out);
-	if (!out->size && out->is_func && !dp_mod_load_funcs(m, NULL)) {
+	if (!out->size && out->is_func && !dp_mod_load_funcs(m, NULL)) { /* whose symbols may take the place of best */
 		r = dp_mod_func_at(m, out->addr);
 		out->size = r ? r->hi - out->addr : 0;
 	}

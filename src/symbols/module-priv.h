@@ -124,6 +124,10 @@ struct dp_module {
 	size_t nsegs;
 	struct mod_sec *secs;
 	size_t nsecs;
+	struct {
+		struct dp_range *v;
+		size_t n, cap;
+	} code;
 	size_t nshdrs; /* 0: the file has no section headers */
 
 	bool syms_loaded, has_symtab, is_go, go_known;
@@ -138,7 +142,12 @@ struct dp_module {
 	char **names; /* made-up names (sym@plt) */
 	size_t nnames, names_cap;
 
-	bool funcs_loaded;
+	u32 nsought;              /* so many names were looked for one by one */
+	bool bounds_loaded;       /* functions without names: */
+	struct mod_ranges bounds; /* as funcs, where sym is NO_SYM or anything */
+	struct mod_addrs marks;   /* where symbols are */
+
+	bool frames_read, funcs_loaded;
 	struct mod_ranges ranges; /* function ranges of .eh_frame and Go's table, as found */
 	struct mod_ranges funcs;  /* united with the symbols: sorted, not overlapping */
 	struct mod_addrs pads;    /* landing pads, and where Go resumes after a panic */
@@ -152,6 +161,7 @@ struct dp_module {
 	bool collected, analysed;
 	int analyse_rc;
 	struct dp_analysis an;
+	u8 *part; /* what is looked at of code or data */
 	struct dp_span *guards;
 	struct mod_addrs taken; /* code addresses that occur in data, */
 	bool taken_sorted;      /* sorted once that is needed */
@@ -170,7 +180,13 @@ const u8 *dp_mod_at(const struct dp_module *m, u64 addr, u64 need, u64 *avail);
 const struct mod_sec *dp_mod_section(const struct dp_module *m, const char *name);
 const char *dp_mod_soname(const struct dp_module *m);        /* what programs are linked to, or NULL */
 const char *dp_mod_needed(const struct dp_module *m, u32 n); /* the n-th that it is linked to itself, or NULL */
-bool dp_mod_in_code(const struct dp_module *m, u64 addr);    /* executable and not a header */
+/* The range of code, which is executable and not a header, that contains addr; NULL: none. */
+const struct dp_range *dp_mod_code_at(const struct dp_module *m, u64 addr);
+
+static inline bool dp_mod_in_code(const struct dp_module *m, u64 addr)
+{
+	return dp_mod_code_at(m, addr);
+}
 
 static inline u64 mod_load64(const u8 *p)
 {
@@ -188,8 +204,21 @@ static inline u32 mod_load32(const u8 *p)
 	return v;
 }
 
+/* sym-words.c */
+#define MOD_PART (256u << 10) /* fits into a processor's cache */
+/* At most MOD_PART bytes of the file, from a buffer that the next call uses again; mapped: where they are mapped. */
+const u8 *dp_mod_part(struct dp_module *m, const u8 *mapped, u64 n);
+/* The offset of the next word from `from`, in steps of 8, that is an address of the span; n: none. */
+u64 dp_mod_next_word(const u8 *p, u64 n, u64 from, const struct dp_range *span);
+/* The offset of the next place at or behind `from` where the text stands; n: none. */
+u64 dp_mod_find(const u8 *p, u64 n, u64 from, const char *text, u64 len);
+
 /* symtab.c */
 bool dp_mod_add_symbol(struct dp_module *m, const GElf_Sym *s, const char *name, bool exported, u16 version);
+/* Flags of a symbol, but for what its name and version say, and its size, which is 0 where it cannot be; 0: no use. */
+u32 dp_mod_symbol_flags(const struct dp_module *m, const GElf_Sym *s, bool exported, u64 *size);
+bool dp_mod_order_syms(struct mod_syms *s); /* by address, each one once */
+#define MOD_SPLIT_NAME ".cold"
 int dp_mod_load_syms(struct dp_module *m, struct dp_error *err);
 void dp_mod_free_syms(struct dp_module *m);
 u32 dp_mod_name_slot(const struct mod_syms *s, const char *name); /* of a name up to an '@' */
@@ -263,7 +292,18 @@ bool dp_mod_find_go(const struct dp_module *m, u64 *addr);
 bool dp_mod_load_relocs(struct dp_module *m);
 const struct mod_reloc *dp_mod_reloc_at(const struct dp_module *m, u64 where);
 
+/* sym-bounds.c: without names and their order. False: this file needs all its symbols, or memory is short. */
+bool dp_mod_load_bounds(struct dp_module *m);
+enum mod_sought { MOD_SOUGHT_FOUND, MOD_SOUGHT_NOTHING, MOD_SOUGHT_UNKNOWN };
+/*
+ * Puts the symbols of that name, and those that continue it with a '.' or '@', into m->syms, which are not loaded; who
+ * has looked at them sets syms.n to 0. NOTHING: no symbol has it. UNKNOWN: all symbols are needed for an answer.
+ */
+enum mod_sought dp_mod_seek(struct dp_module *m, const char *name);
+void dp_mod_free_bounds(struct dp_module *m);
+
 /* sym-funcs.c */
+bool dp_mod_unite_funcs(struct dp_module *m, struct mod_ranges *f); /* adds the unwind tables' */
 int dp_mod_load_funcs(struct dp_module *m, struct dp_error *err);
 const struct mod_range *dp_mod_func_at(const struct dp_module *m, u64 addr);
 

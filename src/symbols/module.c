@@ -76,6 +76,18 @@ static bool read_sections(struct dp_module *m)
 	return true;
 }
 
+/* Sections where there are any, since segments may hold headers and tables beside the code. */
+static bool find_code(struct dp_module *m)
+{
+	for (size_t i = 0; m->nshdrs && i < m->nsecs; i++)
+		if (m->secs[i].x && !MOD_PUSH(&m->code, {m->secs[i].addr, m->secs[i].addr + m->secs[i].size}))
+			return false;
+	for (size_t i = 0; !m->nshdrs && i < m->nsegs; i++)
+		if (m->segs[i].x && !MOD_PUSH(&m->code, {m->segs[i].addr, m->segs[i].addr + m->segs[i].filesz}))
+			return false;
+	return true;
+}
+
 /* Notes are found through the program headers, so that files without sections have a build-id too.
  */
 static void read_build_id(struct dp_module *m)
@@ -139,7 +151,7 @@ static int read_headers(struct dp_module *m, struct dp_error *err)
 	map_file(m);
 	m->dyn = eh.e_type == ET_DYN;
 	m->entry = eh.e_entry;
-	if (!m->file || !read_segments(m) || !read_sections(m))
+	if (!m->file || !read_segments(m) || !read_sections(m) || !find_code(m))
 		return dp_fail(err, E_ELF_BAD, "%s: no segments, or cut off", m->path);
 	read_build_id(m);
 	return 0;
@@ -268,6 +280,8 @@ void dp_module_close(struct dp_module *m)
 	share_no_more(m);
 	dp_mod_free_code(m);
 	dp_mod_free_syms(m);
+	dp_mod_free_bounds(m);
+	dp_free_whole(m->part, MOD_PART);
 	dp_mod_close_dwarf(m);
 	dp_mod_close_debug(m);
 	free(m->ranges.v);
@@ -277,6 +291,7 @@ void dp_module_close(struct dp_module *m)
 	free(m->statics.v);
 	free(m->segs);
 	free(m->secs);
+	free(m->code.v);
 	if (m->elf)
 		elf_end(m->elf);
 	if (m->file)

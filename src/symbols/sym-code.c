@@ -45,22 +45,24 @@ static bool piece_at(const struct dp_module *m, size_t i, struct piece *p)
 
 static bool add_text(struct dp_module *m, const struct piece *p)
 {
-	struct dp_code_text *ct = &m->an.texts[m->an.ntexts];
-	size_t map = p->size / 8 + 1;
+	struct dp_code_text *ct = &m->an.texts[m->an.ntexts++];
+	const struct mod_ranges *f = m->bounds_loaded ? &m->bounds : &m->funcs;
+	const struct mod_range *r = f->v + DP_COUNT_BELOW(f->v, f->n, lo, p->lo);
+	const struct mod_range *end = f->v + DP_COUNT_BELOW(f->v, f->n, lo, p->lo + p->size);
+	size_t map = p->size / 8 + 1, nfuncs = (size_t)(end - r) + 1;
 
-	ct->targets = dp_alloc(map);
-	ct->starts = dp_alloc(map);
-	ct->led = dp_alloc(map);
-	ct->funcs = dp_alloc((m->funcs.n + 1) * sizeof(*ct->funcs));
-	m->an.ntexts++;
-	if (!ct->targets || !ct->starts || !ct->led || !ct->funcs)
+	ct->starts = dp_alloc(map); /* few are set when few functions are asked for */
+	ct->room = nfuncs * sizeof(*ct->funcs) + 3 * map;
+	ct->funcs = dp_alloc_whole(ct->room);
+	if (!ct->funcs || !ct->starts)
 		return false;
+	ct->targets = (u8 *)(ct->funcs + nfuncs);
+	ct->pointed = ct->targets + map;
+	ct->led = ct->pointed + map;
 	ct->t = (struct dp_text){p->lo, p->lo + p->size, m->file + p->offset, ct->targets, ct->funcs};
 	ct->t.starts = ct->starts;
-	for (size_t i = 0; i < m->funcs.n; i++) {
-		const struct mod_range *r = &m->funcs.v[i];
-
-		if (r->lo >= ct->t.lo && r->lo < ct->t.hi && r->hi > r->lo)
+	for (; r < end; r++) {
+		if (r->hi > r->lo)
 			ct->funcs[ct->t.nfuncs++] = (struct dp_func){
 			    r->lo, DP_MIN(r->hi, ct->t.hi), r->flags | (r->sym == NO_SYM ? DP_FUNC_NAMELESS : 0)};
 	}
@@ -72,6 +74,7 @@ static bool collect_pieces(struct dp_module *m)
 	size_t n = m->nshdrs ? m->nsecs : m->nsegs;
 	struct dp_code_data *data = dp_alloc((n + 1) * sizeof(*data));
 	struct piece p;
+	u64 code = 0;
 
 	m->an.texts = dp_alloc((n + 1) * sizeof(*m->an.texts));
 	m->an.data = data;
@@ -80,10 +83,9 @@ static bool collect_pieces(struct dp_module *m)
 	for (size_t i = 0; i < n; i++) {
 		if (!piece_at(m, i, &p))
 			continue;
-		if (p.x && !add_text(m, &p))
+		/* More code than there are bytes in the file: made up, to take our memory. */
+		if (p.x && ((code += p.size) > m->file_size || !add_text(m, &p)))
 			return false;
-		if (p.x || !m->dyn) /* what is looked through */
-			dp_map_ahead(m->file + p.offset, p.size);
 		if (!p.x)
 			data[m->an.ndata++] = (struct dp_code_data){p.lo, p.lo + p.size, m->file + p.offset};
 	}
@@ -108,16 +110,25 @@ static bool take(struct dp_module *m, u64 addr)
 	return MOD_PUSH(&m->taken, addr);
 }
 
-/* In a file with a fixed address, pointers in data are plain numbers. */
+static const u8 *look_at_code(void *arg, const struct dp_code_text *ct, u64 off, u64 *end)
+{
+	*end = DP_MIN(*end, off + MOD_PART);
+	return dp_mod_part(arg, ct->t.bytes + off, *end - off);
+}
+
+/* In a file with a fixed address, pointers in data are plain numbers. Few words are code addresses at all. */
 static bool scan_words(struct dp_module *m, const struct dp_code_data *d)
 {
+	u64 at = DP_ALIGN_UP(d->lo, 8ull) - d->lo, size = d->hi - d->lo;
 	struct dp_range span = code_span(m);
 
-	for (u64 a = DP_ALIGN_UP(d->lo, 8ull); a + 8 <= d->hi; a += 8) {
-		u64 v = mod_load64(d->bytes + (a - d->lo));
+	for (; at + 8 <= size; at += MOD_PART) {
+		u64 n = DP_MIN((u64)MOD_PART, size - at);
+		const u8 *p = dp_mod_part(m, d->bytes + at, n);
 
-		if (v - span.lo < span.hi - span.lo && !take(m, v)) /* few words are code addresses at all */
-			return false;
+		for (u64 i = 0; (i = dp_mod_next_word(p, n, i, &span)) < n; i += 8)
+			if (!take(m, mod_load64(p + i)))
+				return false;
 	}
 	return true;
 }
@@ -158,7 +169,9 @@ static void mark_places(struct dp_module *m)
 	dp_code_take(&m->an, m->entry);
 	for (size_t i = 0; i < m->pads.n; i++)
 		dp_code_mark(&m->an, m->pads.v[i]);
-	for (size_t i = 0; i < m->syms.n; i++) {
+	for (size_t i = 0; i < m->marks.n; i++)
+		dp_code_mark(&m->an, m->marks.v[i]);
+	for (size_t i = 0; !m->bounds_loaded && i < m->syms.n; i++) {
 		const struct mod_sym *s = &m->syms.v[i];
 
 		if (s->flags & (SYM_FUNC | SYM_IFUNC | SYM_LABEL | SYM_DATA))
@@ -246,13 +259,15 @@ static void copy_flags(struct dp_module *m)
 /* Everything that is to be told before code is looked at. */
 static int collect(struct dp_module *m, struct dp_error *err)
 {
-	int rc = m->collected ? 0 : dp_mod_load_funcs(m, err);
+	int rc = m->collected || m->funcs_loaded || dp_mod_load_bounds(m) ? 0 : dp_mod_load_funcs(m, err);
 
 	if (rc)
 		return rc;
 	if (!m->collected) {
 		m->collected = true;
 		m->an.absolute = !m->dyn;
+		m->an.look = look_at_code;
+		m->an.look_arg = m;
 		if (collect_pieces(m) && take_data(m) && read_guards(m))
 			mark_places(m);
 		else
@@ -263,11 +278,14 @@ static int collect(struct dp_module *m, struct dp_error *err)
 
 int dp_module_analyse(struct dp_module *m, struct dp_error *err)
 {
-	int rc = collect(m, err);
+	int rc = dp_mod_load_funcs(m, err);
 
+	rc = rc ? rc : collect(m, err);
 	if (rc || m->analysed)
 		return rc;
 	m->analysed = true;
+	for (u32 i = 0; i < m->an.ntexts; i++)
+		dp_map_ahead(m->an.texts[i].t.bytes, m->an.texts[i].t.hi - m->an.texts[i].t.lo);
 	m->analyse_rc = dp_code_know(&m->an, DP_CODE_ALL);
 	dp_code_release(&m->an);
 	copy_flags(m);
@@ -278,10 +296,8 @@ void dp_mod_free_code(struct dp_module *m)
 {
 	dp_code_release(&m->an);
 	for (u32 i = 0; i < m->an.ntexts; i++) {
-		dp_free(m->an.texts[i].targets);
 		dp_free(m->an.texts[i].starts);
-		dp_free(m->an.texts[i].led);
-		dp_free(m->an.texts[i].funcs);
+		dp_free_whole(m->an.texts[i].funcs, m->an.texts[i].room);
 	}
 	dp_free(m->an.texts);
 	dp_free((void *)m->an.data);

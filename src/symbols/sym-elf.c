@@ -30,16 +30,10 @@ const struct mod_sec *dp_mod_section(const struct dp_module *m, const char *name
 	return NULL;
 }
 
-bool dp_mod_in_code(const struct dp_module *m, u64 addr)
+const struct dp_range *dp_mod_code_at(const struct dp_module *m, u64 addr)
 {
-	if (m->nshdrs) {
-		for (size_t i = 0; i < m->nsecs; i++)
-			if (m->secs[i].x && addr - m->secs[i].addr < m->secs[i].size)
-				return true;
-		return false;
-	}
-	for (size_t i = 0; i < m->nsegs; i++)
-		if (m->segs[i].x && addr - m->segs[i].addr < m->segs[i].filesz)
-			return true;
-	return false;
+	for (size_t i = 0; i < m->code.n; i++)
+		if (addr - m->code.v[i].lo < m->code.v[i].hi - m->code.v[i].lo)
+			return &m->code.v[i];
+	return NULL;
 }

@@ -9,16 +9,11 @@
 
 #include "symbols/module-priv.h"
 
-/* The end of the executable section (or segment) that contains addr. */
 static u64 code_end(const struct dp_module *m, u64 addr)
 {
-	for (size_t i = 0; i < m->nsecs; i++)
-		if (m->secs[i].x && addr - m->secs[i].addr < m->secs[i].size)
-			return m->secs[i].addr + m->secs[i].size;
-	for (size_t i = 0; !m->nshdrs && i < m->nsegs; i++)
-		if (m->segs[i].x && addr - m->segs[i].addr < m->segs[i].filesz)
-			return m->segs[i].addr + m->segs[i].filesz;
-	return addr;
+	const struct dp_range *code = dp_mod_code_at(m, addr);
+
+	return code ? code->hi : addr;
 }
 
 static bool collect(struct dp_module *m)
@@ -32,9 +27,6 @@ static bool collect(struct dp_module *m)
 		if (!MOD_PUSH(&m->funcs, {s->addr, s->size ? s->addr + s->size : 0, flags, (u32)i}))
 			return false;
 	}
-	for (size_t i = 0; i < m->ranges.n; i++)
-		if (!MOD_PUSH(&m->funcs, m->ranges.v[i]))
-			return false;
 	return true;
 }
 
@@ -64,10 +56,8 @@ static void unite(struct mod_ranges *f)
 	f->n = out;
 }
 
-static void bound(struct dp_module *m)
+static void bound(const struct dp_module *m, struct mod_ranges *f)
 {
-	struct mod_ranges *f = &m->funcs;
-
 	for (size_t i = 0; i < f->n; i++) {
 		struct mod_range *r = &f->v[i];
 		u64 limit = code_end(m, r->lo);
@@ -86,11 +76,11 @@ static void bound(struct dp_module *m)
  * In functions that make threads the rules by which to unwind end in front of the system call (clone3 in glibc), since
  * the child comes out of it without a caller. Where such a function has no name either, it goes on to the next start.
  */
-static void extend_clones(struct dp_module *m)
+static void extend_clones(const struct dp_module *m, struct mod_ranges *f)
 {
-	for (size_t i = 0; i < m->funcs.n; i++) {
-		struct mod_range *r = &m->funcs.v[i];
-		u64 limit = i + 1 < m->funcs.n ? m->funcs.v[i + 1].lo : code_end(m, r->lo), avail = 0;
+	for (size_t i = 0; i < f->n; i++) {
+		struct mod_range *r = &f->v[i];
+		u64 limit = i + 1 < f->n ? f->v[i + 1].lo : code_end(m, r->lo), avail = 0;
 		const u8 *p = r->sym == NO_SYM ? dp_mod_at(m, r->lo, r->hi - r->lo, &avail) : NULL;
 
 		if (p && avail >= limit - r->lo && limit - r->hi >= DP_SYSCALL_LEN &&
@@ -99,6 +89,22 @@ static void extend_clones(struct dp_module *m)
 			r->flags |= DP_FUNC_OPEN;
 		}
 	}
+}
+
+bool dp_mod_unite_funcs(struct dp_module *m, struct mod_ranges *f)
+{
+	if (!m->frames_read && !dp_mod_read_eh_frame(m))
+		return false;
+	m->frames_read = true;
+	for (size_t i = 0; i < m->ranges.n; i++)
+		if (!MOD_PUSH(f, m->ranges.v[i]))
+			return false;
+	if (!DP_SORT_BY(f->v, f->n, lo))
+		return false;
+	unite(f);
+	bound(m, f);
+	extend_clones(m, f);
+	return true;
 }
 
 int dp_mod_load_funcs(struct dp_module *m, struct dp_error *err)
@@ -110,11 +116,8 @@ int dp_mod_load_funcs(struct dp_module *m, struct dp_error *err)
 	rc = dp_mod_load_syms(m, err);
 	if (rc)
 		return rc;
-	if (!dp_mod_read_eh_frame(m) || !collect(m) || !DP_SORT_BY(m->funcs.v, m->funcs.n, lo))
+	if (!collect(m) || !dp_mod_unite_funcs(m, &m->funcs))
 		return dp_fail(err, E_FILE_MEMORY, "%s", m->path);
-	unite(&m->funcs);
-	bound(m);
-	extend_clones(m);
 	m->funcs_loaded = true;
 	return 0;
 }

@@ -79,7 +79,8 @@ u64 dp_module_lowest(const struct dp_module *m);
 /*
  * Find a symbol by its exact name ("name@VERSION" also matches; local ones too; a C++ name also in
  * demangled form). E_SYM_NONE with the nearest names as the hint; E_SYM_AMBIGUOUS when several
- * local functions share the name at different addresses (hint: their addresses).
+ * local functions share the name at different addresses (hint: their addresses). Without err a name that a large file
+ * lacks costs little, as nothing is looked for that resembles it.
  */
 int dp_module_symbol(struct dp_module *m, const char *name, struct dp_symbol *out, struct dp_error *err);
 

@@ -54,7 +54,7 @@ static int by_addr(const void *pa, const void *pb)
 
 static bool is_split_name(const char *name)
 {
-	return strstr(name, ".cold");
+	return strstr(name, MOD_SPLIT_NAME);
 }
 
 static u32 symbol_flags(const struct dp_module *m, const GElf_Sym *s, bool exported)
@@ -92,22 +92,29 @@ static u32 symbol_flags(const struct dp_module *m, const GElf_Sym *s, bool expor
 	return f;
 }
 
+u32 dp_mod_symbol_flags(const struct dp_module *m, const GElf_Sym *s, bool exported, u64 *size)
+{
+	u32 f = 0;
+
+	if (s->st_shndx != SHN_UNDEF && s->st_shndx != SHN_ABS)
+		f = symbol_flags(m, s, exported);
+	*size = s->st_size;
+	if (s->st_value + *size < *size || (f & SYM_FUNC && *size && !dp_mod_in_code(m, s->st_value + *size - 1)))
+		*size = 0; /* it ends nowhere in this file: the call frames may know better */
+	return f & (SYM_FUNC | SYM_IFUNC | SYM_DATA | SYM_LABEL) ? f : 0;
+}
+
 bool dp_mod_add_symbol(struct dp_module *m, const GElf_Sym *s, const char *name, bool exported, u16 version)
 {
-	u64 size = s->st_size;
-	u32 f;
+	u64 size;
+	u32 f = name && *name ? dp_mod_symbol_flags(m, s, exported, &size) : 0;
 
-	if (s->st_shndx == SHN_UNDEF || s->st_shndx == SHN_ABS || !name || !*name)
-		return true;
-	f = symbol_flags(m, s, exported);
-	if (!(f & (SYM_FUNC | SYM_IFUNC | SYM_DATA | SYM_LABEL)))
+	if (!f)
 		return true;
 	if (f & SYM_FUNC && is_split_name(name))
 		f |= SYM_SPLIT;
 	if (version & 0x8000)
 		f |= SYM_OLD;
-	if (s->st_value + size < size || (f & SYM_FUNC && size && !dp_mod_in_code(m, s->st_value + size - 1)))
-		size = 0; /* it ends nowhere in this file: the call frames may know better */
 	return MOD_PUSH(&m->syms, {name, s->st_value, size, f, version & 0x7fff});
 }
 
@@ -263,6 +270,14 @@ static bool sort_syms(struct mod_syms *s)
 	return true;
 }
 
+bool dp_mod_order_syms(struct mod_syms *s)
+{
+	if (!sort_syms(s))
+		return false;
+	unite(s);
+	return true;
+}
+
 int dp_mod_load_syms(struct dp_module *m, struct dp_error *err)
 {
 	u64 addr;
@@ -280,10 +295,7 @@ int dp_mod_load_syms(struct dp_module *m, struct dp_error *err)
 	ok = ok && dp_mod_add_plt(m);
 	if (!ok)
 		return dp_fail(err, E_FILE_MEMORY, "%s", m->path);
-	if (!sort_syms(&m->syms))
-		return dp_fail(err, E_FILE_MEMORY, "%s", m->path);
-	unite(&m->syms);
-	if (!index_names(&m->syms))
+	if (!dp_mod_order_syms(&m->syms) || !index_names(&m->syms))
 		return dp_fail(err, E_FILE_MEMORY, "%s", m->path);
 	m->syms_loaded = true;
 	return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * What is judged by a look around one function is what the analysis of the whole module says: every instruction's site,
- * the function's bounds and flags, and its exits, in real binaries.
+ * the function's bounds and flags, and its exits, in real binaries. So are functions and names that are looked for
+ * without putting all symbols in order.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,6 +71,113 @@ static void compare(struct sweep *s, u64 addr)
 	compare_exits(s, f->lo);
 }
 
+/* Without names, functions are where they are with them. */
+static bool compare_bounds(const char *path)
+{
+	struct dp_module *m = NULL, *whole = NULL;
+	size_t n = 0;
+	bool loaded;
+
+	if (dp_module_open(&m, path, NULL) || dp_module_open(&whole, path, NULL) || dp_mod_load_funcs(whole, NULL))
+		return false;
+	loaded = dp_mod_load_bounds(m);
+	for (; n < DP_MIN(m->bounds.n, whole->funcs.n); n++) {
+		const struct mod_range *a = &m->bounds.v[n], *b = &whole->funcs.v[n];
+
+		if (a->lo != b->lo || a->hi != b->hi || a->flags != b->flags ||
+		    (a->sym == NO_SYM) != (b->sym == NO_SYM))
+			break;
+	}
+	ok(!loaded || (n == m->bounds.n && n == whole->funcs.n), "%s: the same %zu functions without names", path, n);
+	dp_module_close(m);
+	dp_module_close(whole);
+	return loaded;
+}
+
+/* A name that is looked for without the others leads where it leads with them. */
+static void compare_names(const char *path, struct dp_module *whole, bool alone)
+{
+	unsigned long same = 0, few = 0, differ = 0;
+	struct dp_symbol a = {0}, b = {0};
+	struct dp_module *m = NULL;
+
+	for (size_t i = 0; i < whole->syms.n; i += whole->syms.n / 40 + 1) {
+		const char *name = whole->syms.v[i].name;
+		int r, q;
+
+		dp_module_close(m);
+		m = NULL;
+		if (strchr(name, '@') || dp_module_open(&m, path, NULL))
+			continue;
+		r = dp_module_symbol(m, name, &a, NULL);
+		few += !m->syms_loaded;
+		q = dp_module_symbol(whole, name, &b, NULL);
+		if (r != q ||
+		    (!r && (strcmp(a.name, b.name) || a.addr != b.addr || a.size != b.size || a.is_func != b.is_func ||
+			    a.is_ifunc != b.is_ifunc || a.is_exported != b.is_exported || a.is_data != b.is_data)))
+			printf("# %s: %s\n", path, name), differ++;
+		else
+			same++;
+	}
+	dp_module_close(m);
+	ok(!differ && (few || !alone), "%s: %lu names lead to the same, %lu without all others", path, same, few);
+}
+
+/* What one probe takes: no names but its own, and few functions are decoded. */
+static void count_work(const char *path, const char *name)
+{
+	u32 walked = 0, all = 0;
+	const struct dp_text *t;
+	struct dp_symbol sym;
+	struct dp_module *m;
+
+	if (access(path, R_OK) || dp_module_open(&m, path, NULL)) {
+		printf("ok %d - one probe in %s # SKIP no such file\n", ++tests, path);
+		return;
+	}
+	if (!dp_module_has_symtab(m)) {
+		printf("ok %d - one probe in %s # SKIP it has no names\n", ++tests, path);
+		dp_module_close(m);
+		return;
+	}
+	ok(!dp_module_symbol(m, name, &sym, NULL) && !dp_module_text(m, sym.addr, &t, NULL) && !m->syms_loaded &&
+	       !m->funcs_loaded && dp_module_symbol(m, "no_such_name", &sym, NULL) && !m->syms_loaded,
+	   "%s: other names than %s are not put in order", path, name);
+	for (u32 i = 0; i < m->an.ntexts; i++) {
+		const struct dp_code_text *ct = &m->an.texts[i];
+
+		for (u32 k = 0; k < ct->t.nfuncs; k++, all++)
+			walked += !!(ct->funcs[k].flags & DP_FUNC_WALKED);
+	}
+	ok(walked && walked <= all / 50, "%s: %u of %u functions are walked", path, walked, all);
+	dp_module_close(m);
+}
+
+/* Vectors find what a loop over bytes finds, at any offset and length. */
+static void compare_scans(void)
+{
+	static const struct dp_range span = {0x400000, 0x400100};
+	unsigned long differ = 0;
+	u8 p[700];
+
+	srand(1);
+	for (u32 round = 0; round < 20000; round++) {
+		u64 n = (u64)rand() % sizeof(p), i = 0, from = n ? (u64)rand() % n : 0, value = 0x4000f8 + rand() % 16;
+
+		for (u64 k = 0; k < n; k++)
+			p[k] = "ab.c"[rand() & 3];
+		if (n > 8 && rand() & 1)
+			memcpy(p + (u64)rand() % (n - 8), &value, 8);
+		for (i = from; i + 8 <= n && mod_load64(p + i) - span.lo >= span.hi - span.lo; i += 8)
+			;
+		differ += dp_mod_next_word(p, n, from, &span) != (i + 8 <= n ? i : n);
+		for (i = from; i + 5 <= n && memcmp(p + i, ".cab.", 5) != 0; i++)
+			;
+		differ += dp_mod_find(p, n, from, ".cab.", 5) != (i + 5 <= n ? i : n);
+	}
+	ok(!differ, "words and texts are found by vectors as by bytes");
+}
+
 /* Functions from all over the file, and some neighbours. */
 static void sweep(const char *path)
 {
@@ -84,6 +192,7 @@ static void sweep(const char *path)
 		ok(false, "open %s", path);
 		return;
 	}
+	compare_names(path, s.whole, compare_bounds(path));
 	n = s.whole->funcs.n;
 	for (size_t i = 0; n && i < GROUPS; i++, s.groups++) {
 		if (dp_module_open(&s.part, path, NULL))
@@ -117,6 +226,8 @@ int main(void)
 	for (size_t i = 0; i < DP_ARRAY_SIZE(paths); i++)
 		sweep(paths[i]);
 	sweep(self);
+	compare_scans();
+	count_work("/usr/bin/node", "uv_run");
 	printf("1..%d\n", tests);
 	return failures != 0;
 }

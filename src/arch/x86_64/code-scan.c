@@ -21,8 +21,9 @@ static bool is_jump(const u8 *p, u64 left)
 	case 0x65:          /* jmp *disp(%rbp) */
 	case 0xa5:
 		return true;
-	case 0x24: /* jmp *disp(%rsp, ...) or (%rbp, ...) */
-	case 0x64:
+	case 0x24: /* jmp *(%rsp, ...); with the other base there is none, but an address */
+		return left < 3 || (p[2] & 7) == 4;
+	case 0x64: /* jmp *disp(%rsp, ...) or (%rbp, ...) */
 	case 0xa4:
 		return left < 3 || (p[2] & 6) == 4;
 	}

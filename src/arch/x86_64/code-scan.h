@@ -8,6 +8,8 @@
 
 #include "base/base.h"
 
+#define DP_SCAN_OVERLAP 3 /* bytes that two parts of the code have in common, so that nothing is missed between them */
+
 /*
  * The first offset at or behind `from` of two bytes of an indirect jump through a register or a slot of the stack, or
  * of a branch with 16 bits (xbegin); n when there is none.

@@ -7,6 +7,7 @@
 #include "arch/x86_64/code-scan.h"
 #include "arch/x86_64/gaps.h"
 #include "arch/x86_64/indirect.h"
+#include "arch/x86_64/jumps.h"
 #include "arch/analysis.h"
 
 #define ANY_REG 0xff
@@ -450,6 +451,12 @@ static void walk_at(struct walk *w, u64 addr)
 		walk_before(w, n);
 }
 
+/* Called, or used as a pointer. */
+static bool is_entered(const struct dp_code_text *ct, const struct dp_func *f)
+{
+	return f->flags & DP_FUNC_ENTERED || (ct->pointed && dp_code_get(ct->pointed, f->lo - ct->t.lo));
+}
+
 /*
  * Compilers move unlikely code away from its function. Without names such a part looks like a
  * function, but it is only ever jumped to, and by one function.
@@ -458,8 +465,8 @@ static void find_part(struct dp_code_text *ct, u32 i)
 {
 	struct dp_func *f = &ct->funcs[i];
 
-	if (f->flags & DP_FUNC_NAMELESS && !(f->flags & (DP_FUNC_PART | DP_FUNC_ENTERED | DP_FUNC_GO)) && f->from &&
-	    f->from != MANY && f->from != i + 1)
+	if (f->flags & DP_FUNC_NAMELESS && !(f->flags & (DP_FUNC_PART | DP_FUNC_GO)) && f->from && f->from != MANY &&
+	    f->from != i + 1 && !is_entered(ct, f))
 		f->flags |= DP_FUNC_PART | DP_FUNC_LEVEL;
 }
 
@@ -476,10 +483,10 @@ static void walk_all(struct dp_analysis *c)
 }
 
 /* Only who jumps to it can tell whether a function without a name is one. */
-static bool part_is_open(const struct dp_analysis *c, const struct dp_func *f)
+static bool part_is_open(const struct dp_analysis *c, const struct dp_code_text *ct, const struct dp_func *f)
 {
 	return !c->complete && f->flags & DP_FUNC_NAMELESS &&
-	       !(f->flags & (DP_FUNC_PART | DP_FUNC_ENTERED | DP_FUNC_GO | DP_FUNC_KNOWN));
+	       !(f->flags & (DP_FUNC_PART | DP_FUNC_GO | DP_FUNC_KNOWN)) && !is_entered(ct, f);
 }
 
 /*
@@ -506,7 +513,7 @@ static bool plausible(struct dp_analysis *c, const struct dp_code_text *own, con
 	if (sure)
 		return true;
 	f = dp_text_func(&ct->t, target);
-	if (f && part_is_open(c, f))
+	if (f && part_is_open(c, ct, f))
 		walk_all(c);
 	return f && f->flags & DP_FUNC_PART;
 }
@@ -626,19 +633,18 @@ static int know_all(struct dp_analysis *c)
 	return finish_tables(c);
 }
 
+static void walk_found(void *arg, u32 i)
+{
+	walk_once(arg, i);
+}
+
 /* The tables of the whole module: one of any function may lead into any other. */
 static int prepare(struct dp_analysis *c)
 {
 	for (u32 i = 0; i < c->ntexts && !c->prepared; i++) {
 		struct walk w = {.c = c, .ct = &c->texts[i], .text = i};
-		const struct dp_text *t = &w.ct->t;
 
-		for (u64 off = 0; (off = dp_scan_jump(t->bytes, t->hi - t->lo, off)) < t->hi - t->lo; off++) {
-			u32 n = (u32)DP_COUNT_UP_TO(t->funcs, t->nfuncs, lo, t->lo + off);
-
-			if (n && t->lo + off < t->funcs[n - 1].hi)
-				walk_once(&w, n - 1);
-		}
+		dp_jumps_find(c, w.ct, walk_found, &w);
 	}
 	return finish_tables(c);
 }
@@ -662,14 +668,19 @@ static void walk_referrers(struct dp_analysis *c, const struct dp_code_text *ct,
 	struct dp_scan_refs refs = {.lo = f->lo + !(f->flags & DP_FUNC_NAMELESS),
 				    .hi = DP_MIN(f->hi + PADDING, last ? ct->t.hi : f[1].lo),
 				    .absolute = c->absolute};
+	const u8 *code;
 
 	for (u32 i = 0; i < c->ntexts; i++) {
 		struct walk w = {.c = c, .ct = &c->texts[i], .text = i};
-		const struct dp_text *t = &w.ct->t;
+		u64 lo, hi = 0, size = w.ct->t.hi - w.ct->t.lo;
 
-		refs.addr = t->lo;
-		for (u64 off = 0; (off = dp_scan_ref(&refs, t->bytes, t->hi - t->lo, off)) < t->hi - t->lo; off++)
-			walk_at(&w, t->lo + off);
+		while (hi < size) {
+			lo = hi > DP_SCAN_OVERLAP ? hi - DP_SCAN_OVERLAP : 0;
+			code = dp_code_look(c, w.ct, lo, &hi);
+			refs.addr = w.ct->t.lo + lo;
+			for (u64 off = 0; (off = dp_scan_ref(&refs, code, hi - lo, off)) < hi - lo; off++)
+				walk_at(&w, refs.addr + off);
+		}
 	}
 }
 
@@ -710,5 +721,5 @@ int dp_code_settle(struct dp_analysis *c, const struct dp_func *f)
 
 	if (!rc && !c->complete)
 		walk_once(&w, (u32)(f - ct->funcs));
-	return !rc && part_is_open(c, f) ? dp_code_know(c, f->lo) : rc;
+	return !rc && part_is_open(c, ct, f) ? dp_code_know(c, f->lo) : rc;
 }

@@ -26,17 +26,23 @@ struct found {
 /* The first image that has the symbol: the executable, then the libraries, the loader last. */
 static int find_anywhere(struct dp_session *s, const char *name, struct found *f, struct dp_error *err)
 {
+	int r = -ENOENT, none = -dp_error_info(E_SYM_NONE)->number;
 	struct dp_error first = {0}, e;
-	int r = -ENOENT;
 
-	for (int pass = 0; pass < 3; pass++)
+	/* What a name that is nowhere resembles is looked up in a second round. */
+	for (int pass = 0; pass < 6; pass++)
 		for (size_t i = 0; i < s->proc.nimages; i++) {
 			struct dp_image *im = &s->proc.images[i];
 			bool loader = !strncmp(dp_module_base(im->mod), "ld-", 3);
 
-			if ((pass == 0) != im->is_exe || (pass == 1 && loader) || (pass == 2 && !loader))
+			if ((pass % 3 == 0) != im->is_exe || (pass % 3 == 1 && loader) || (pass % 3 == 2 && !loader))
 				continue;
-			r = dp_module_symbol(im->mod, name, &f->sym, &e);
+			r = dp_module_symbol(im->mod, name, &f->sym, pass < 3 ? NULL : &e);
+			if (pass < 3 && r == none)
+				continue;
+			e = (struct dp_error){0};
+			if (r && pass < 3)
+				r = dp_module_symbol(im->mod, name, &f->sym, &e);
 			if (!r || e.code == E_SYM_AMBIGUOUS) {
 				f->im = im;
 				if (r && err)
