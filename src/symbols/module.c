@@ -11,10 +11,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
 #include "symbols/module-priv.h"
+
+#define SETTLED_MS 100 /* more than a tick of any kernel */
 
 static bool read_segments(struct dp_module *m)
 {
@@ -215,9 +218,25 @@ struct dp_module *dp_mod_shared(const struct stat *id, const char *name)
 	return m;
 }
 
+/*
+ * Times of a file move by ticks of some milliseconds: one that was changed in this tick may be changed again, and have
+ * the same times.
+ */
+static bool is_settled(const struct stat *id)
+{
+	struct timespec now;
+	s64 ms;
+
+	if (clock_gettime(CLOCK_REALTIME, &now))
+		return false;
+	ms = (now.tv_sec - id->st_ctim.tv_sec) * 1000 + (now.tv_nsec - id->st_ctim.tv_nsec) / 1000000;
+	return ms > SETTLED_MS || ms < -SETTLED_MS;
+}
+
 int dp_module_share_fd(struct dp_module **out, int fd, const char *name, struct dp_error *err)
 {
 	struct stat id;
+	bool lasts;
 	int rc;
 
 	*out = NULL;
@@ -226,8 +245,9 @@ int dp_module_share_fd(struct dp_module **out, int fd, const char *name, struct 
 	*out = dp_mod_shared(&id, name);
 	if (*out)
 		return 0;
+	lasts = is_settled(&id);
 	rc = dp_module_open_fd(out, fd, name, err);
-	if (rc)
+	if (rc || !lasts)
 		return rc;
 	(*out)->id = id;
 	(*out)->next = shared;

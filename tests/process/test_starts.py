@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -188,6 +189,54 @@ def looks():
     # A busy machine may make it look once more, at a process that it waits for, for example.
     looked = min(text.count('"/proc/%d/' % p.pid) for p in running)
     assert let_go(query()) or 0 < looked <= LOOKS, (looked, text[-20000:])
+
+
+def calling_main_by(name, path):
+    """The bytes of a program, but that the symbol is where its main is."""
+    with open(path, "rb") as f:
+        elf = bytearray(f.read())
+    sections, = struct.unpack_from("<Q", elf, 0x28)
+    size, n = struct.unpack_from("<HH", elf, 0x3a)
+    table = [struct.unpack_from("<IIQQQQIIQQ", elf, sections + i * size) for i in range(n)]
+    at = {}
+    for _, kind, _, _, offset, length, link, *_ in table:
+        for i in range(offset, offset + length, 24) if kind == 2 else ():  # SHT_SYMTAB
+            text = table[link][4] + struct.unpack_from("<I", elf, i)[0]
+            at[bytes(elf[text:elf.index(b"\0", text)]).decode()] = i
+    elf[at[name] + 8:at[name] + 24] = elf[at["main"] + 8:at["main"] + 24]
+    return bytes(elf)
+
+
+@alone
+def changed():
+    """a program's file is written over, and replaced, by one of the same size, at once: each start has the probes of
+    the file that it runs, whatever is known of the one before"""
+    root()
+    path = os.path.join(DIR, "changing")
+    with open(STATIC, "rb") as f:
+        files = [(f.read(), 3), (calling_main_by("brief_work", STATIC), 1)]
+    assert len(files[0][0]) == len(files[1][0]) and files[0] != files[1]
+    shutil.copy(STATIC, path)
+    stamp = os.stat(path).st_mtime_ns
+    insert(path, "brief_work")
+    want = 0
+    for i in range(8):
+        with open(path, "r+b") as f:
+            f.write(files[i % 2][0])
+        os.utime(path, ns=(stamp, stamp))
+        assert start([path]).wait(LONG) == 0
+        want += files[i % 2][1]
+    wait_for(lambda: hits(query()) == [want] or let_go(query()), timeout=LONG, what="%d hits" % want)
+    for i in range(4):
+        dprobes("remove", "--all", check=0)
+        with open(path + ".new", "wb") as f:
+            f.write(files[i % 2][0])
+        shutil.copymode(STATIC, path + ".new")
+        os.utime(path + ".new", ns=(stamp, stamp))
+        os.rename(path + ".new", path)
+        insert(path, "brief_work")
+        assert start([path]).wait(LONG) == 0
+        wait_for(lambda: hits(query()) == [files[i % 2][1]] or let_go(query()), timeout=LONG, what="its hits")
 
 
 @alone
