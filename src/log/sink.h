@@ -120,6 +120,7 @@ struct dp_sink_ops {
 	void (*finish)(struct dp_sink *s);      /* behind the last record */
 	void (*lost)(struct dp_sink *s, u64 n); /* so many more found no room, about here */
 	bool takes_min;                         /* it leaves out brief calls (dp_graph_options.min_ns) */
+	bool takes_addresses;                   /* of an event's fields no others: they may have names */
 	bool takes_tables_again;                /* of a whole format: not only at the end, but as they are by then */
 	bool is_directory;                      /* it writes into the directory env->path, not to the line */
 	const char *missing;                    /* why this build cannot write the format; NULL: it can */

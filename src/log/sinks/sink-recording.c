@@ -189,7 +189,7 @@ static void put_task(struct recording_sink *w, const struct dp_sink_record *r)
 
 	if (dp_view_comm(r->rec))
 		return;
-	dp_format(now.comm, sizeof(now.comm), "%s", r->task);
+	memcpy(now.comm, r->task, strnlen(r->task, sizeof(now.comm) - 1));
 	if (!dp_recording_find(&w->tasks, r->rec->tid, w->source, &i)) {
 		if (!dp_grow((void **)&w->v, &w->room, w->ntasks, sizeof(*w->v)) ||
 		    !dp_recording_add(&w->tasks, r->rec->tid, w->source, w->ntasks))
@@ -591,4 +591,5 @@ const struct dp_sink_ops dp_sink_recording = {
     .lost = lost,
     .finish = finish,
     .takes_tables_again = true,
+    .takes_addresses = true,
 };
