@@ -64,6 +64,7 @@ struct dp_reader {
 	u64 horizon; /* stamps may be this many ticks ahead of now */
 	unsigned pressure;
 	bool is_scarce; /* room: half of a ring is not given back */
+	bool has_more;  /* a ring: the drain has taken its part of it */
 	bool (*alive)(u32 tid, void *arg);
 	void *alive_arg;
 };
@@ -327,7 +328,10 @@ static u64 empty(struct dp_reader *r, struct source *s, u64 share, u64 now)
 	r->pressure = DP_MAX(r->pressure, (unsigned)((head - s->tail) * 100 / r->g.ring_size));
 	r->is_scarce |= r->keep && head - s->given > r->g.ring_size / 2;
 	while (s->tail != head) {
-		if (s->tail - start >= share || !take(r, s, head, now)) {
+		bool is_enough = s->tail - start >= share;
+
+		r->has_more |= is_enough;
+		if (is_enough || !take(r, s, head, now)) {
 			known = r->batch.n ? DP_MIN(now, r->batch.index[r->batch.n - 1].tsc) : 0;
 			break;
 		}
@@ -468,7 +472,7 @@ int dp_reader_drain(struct dp_reader *r, bool final, void (*fn)(const struct dp_
 	u64 old = b->n, from = b->first, done;
 
 	r->pressure = 0;
-	r->is_scarce = false;
+	r->is_scarce = r->has_more = false;
 	if (is_quiet(r)) {
 		r->known = final ? now : now - HOLD_MS * dp_clock_ticks_per_ms(&r->clock);
 		return 0;
@@ -582,6 +586,11 @@ void dp_reader_settle(const struct dp_ring_map *map, u64 epoch)
 unsigned dp_reader_pressure(const struct dp_reader *r)
 {
 	return r->pressure;
+}
+
+bool dp_reader_has_more(const struct dp_reader *r)
+{
+	return r->has_more;
 }
 
 int dp_reader_damage(const struct dp_reader *r, u64 *bytes, struct dp_error *err)

@@ -69,6 +69,8 @@ void dp_reader_clock_since(struct dp_reader *r, u64 tsc, u64 ns);
 
 /* How full the fullest ring was at the last drain, in percent: what a caller adapts its pace to. */
 unsigned dp_reader_pressure(const struct dp_reader *r);
+/* Whether the last drain has left records in a ring: it takes a part at a time, which stays in a processor's cache. */
+bool dp_reader_has_more(const struct dp_reader *r);
 
 /* Returns 0, or E_RING_DAMAGED when the program has overwritten parts of the log; *bytes: how much
  * was dropped for it. */

@@ -15,7 +15,7 @@ static u64 next_rest(const struct dp_reader *reader, u64 last, int read, u32 ses
 {
 	unsigned pressure = dp_reader_pressure(reader);
 
-	if (pressure > 40)
+	if (pressure > 40 || dp_reader_has_more(reader))
 		return 0;
 	if (pressure > 10)
 		return REST_BUSY;

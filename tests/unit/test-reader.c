@@ -105,22 +105,27 @@ struct world {
 	u64 size;
 };
 
-static int setup(void **state)
+static struct world *make_world(u64 ring_size)
 {
 	struct world *w = calloc(1, sizeof(*w));
 	u8 *p;
 
 	/* Pages without access on both sides: a reader that goes astray is caught in the act. */
-	w->size = DP_ALIGN_UP(dp_rings_size(NCPUS, NRINGS, NPROBES, RING_SIZE), 4096);
+	w->size = DP_ALIGN_UP(dp_rings_size(NCPUS, NRINGS, NPROBES, ring_size), 4096);
 	p = mmap(NULL, w->size + 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(p, MAP_FAILED);
 	assert_int_equal(mprotect(p + 4096, w->size, PROT_READ | PROT_WRITE), 0);
 	w->g = (struct dp_rings *)(p + 4096);
-	dp_rings_init(w->g, NCPUS, NRINGS, NPROBES, RING_SIZE);
+	dp_rings_init(w->g, NCPUS, NRINGS, NPROBES, ring_size);
 	w->map = (struct dp_ring_map){.at = w->g, .size = w->size};
-	assert_true(dp_ring_map_lay_out(&w->map, NCPUS, NRINGS, NPROBES, RING_SIZE));
+	assert_true(dp_ring_map_lay_out(&w->map, NCPUS, NRINGS, NPROBES, ring_size));
 	assert_int_equal(dp_reader_open(&w->r, &w->map, NULL), 0);
-	*state = w;
+	return w;
+}
+
+static int setup(void **state)
+{
+	*state = make_world(RING_SIZE);
 	return 0;
 }
 
@@ -216,6 +221,27 @@ static void a_full_ring_is_read_whole(void **state)
 	assert_int_equal(s.n, sent);
 	assert_int_equal(dp_reader_pressure(w->r), 100);
 	assert_true(put(w->g, 2, rdtsc(), 1, sent, 1));
+}
+
+static void a_drain_takes_a_part_and_says_so(void **state)
+{
+	struct world *w = make_world(4u << 20);
+	void *made = w;
+	static struct seen s;
+	u64 sent = 0;
+	u32 parts = 1;
+
+	memset(&s, 0, sizeof(s));
+	while (put(w->g, 0, rdtsc(), 1, sent, 1))
+		sent++;
+	for (dp_reader_drain(w->r, false, collect, &s); dp_reader_has_more(w->r); parts++)
+		dp_reader_drain(w->r, false, collect, &s);
+	assert_in_range(parts, 2, 100);
+	dp_reader_drain(w->r, true, collect, &s);
+	assert_int_equal(s.n, sent);
+	assert_int_equal(s.out_of_order, 0);
+	assert_false(dp_reader_has_more(w->r));
+	teardown(&made);
 }
 
 static void young_records_wait(void **state)
@@ -735,6 +761,7 @@ int main(void)
 	    TEST(late_commits_are_sorted_within_a_ring),
 	    TEST(records_wrap_word_by_word),
 	    TEST(a_full_ring_is_read_whole),
+	    TEST(a_drain_takes_a_part_and_says_so),
 	    TEST(young_records_wait),
 	    TEST(filler_is_skipped),
 	    TEST(damage_is_counted_and_survived),
