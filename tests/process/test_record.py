@@ -240,8 +240,8 @@ def ticks(pid):
 
 
 def kill_recorder(name, size, processes, *args):
-    """A recorder is killed some time after its probes are in place and its file, or what it keeps, has that size; behind
-    that each process has run, and so has left something. The recorder's process id."""
+    """A recorder is killed some time after its probes are in place and its file, or what it keeps, has that size.
+    Behind that each process has run, and so has left something. The recorder's process id."""
     p = start([DPROBES, "record", "-o", path(name), *args, "-p", ",".join(str(t.pid) for t in processes), NUMBERED])
     wait_for(lambda: all(in_place(t.pid) for t in processes), what="the probes")
     wait_for(lambda: os.path.exists(path(name)) and size(p.pid), what="records")
