@@ -328,10 +328,8 @@ static u64 empty(struct dp_reader *r, struct source *s, u64 share, u64 now)
 	r->pressure = DP_MAX(r->pressure, (unsigned)((head - s->tail) * 100 / r->g.ring_size));
 	r->is_scarce |= r->keep && head - s->given > r->g.ring_size / 2;
 	while (s->tail != head) {
-		bool is_enough = s->tail - start >= share;
-
-		r->has_more |= is_enough;
-		if (is_enough || !take(r, s, head, now)) {
+		if (s->tail - start >= share || !take(r, s, head, now)) {
+			r->has_more |= s->tail - start >= share;
 			known = r->batch.n ? DP_MIN(now, r->batch.index[r->batch.n - 1].tsc) : 0;
 			break;
 		}

@@ -10,6 +10,7 @@
 #define REST_OF_EACH (1 * MS) /* where many sessions have nothing to tell, each is read less often: */
 #define REST_MOST (2000 * MS) /* at least so often */
 #define TEND_NS 1000000000u
+#define OFTEN 4096 /* after so many records */
 
 static u64 next_rest(const struct dp_reader *reader, u64 last, int read, u32 sessions)
 {
@@ -25,10 +26,27 @@ static u64 next_rest(const struct dp_reader *reader, u64 last, int read, u32 ses
 		      DP_MIN(DP_MAX((u64)REST_IDLE, (u64)sessions * REST_OF_EACH), (u64)REST_MOST));
 }
 
+struct passing {
+	const struct dp_drain *drain;
+	void (*fn)(const struct dp_record *rec, u64 ns, void *arg);
+	void *arg;
+	u32 n;
+};
+
+static void pass_on(const struct dp_record *rec, u64 ns, void *arg)
+{
+	struct passing *p = arg;
+
+	p->fn(rec, ns, p->arg);
+	if (!(++p->n % OFTEN))
+		p->drain->often(p->drain->often_arg);
+}
+
 int dp_drain_turn(struct dp_drain *d, struct dp_tracee *session, struct dp_reader *reader,
 		  void (*fn)(const struct dp_record *rec, u64 ns, void *arg), void *arg)
 {
-	int n = dp_reader_drain(reader, false, fn, arg);
+	struct passing p = {.drain = d, .fn = fn, .arg = arg};
+	int n = d->often ? dp_reader_drain(reader, false, pass_on, &p) : dp_reader_drain(reader, false, fn, arg);
 	u64 now = dp_now_ns();
 
 	dp_tracee_tend_soon(session);

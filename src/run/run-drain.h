@@ -11,6 +11,9 @@ struct dp_drain { /* begins with zeroes */
 	u64 rest_ns;  /* until the next turn: the longer the less there is to do, and not at all when rings fill up */
 	u64 due_ns;   /* when that is over */
 	u32 sessions; /* that are read in turn; the caller's */
+	/* The caller's: where so much comes that a drain takes long, it is called within it, too. NULL: nothing is. */
+	void (*often)(void *arg);
+	void *often_arg;
 };
 
 /* Hands on what the rings have now, and tends the session where that is due. Returns the number of records. */

@@ -420,22 +420,15 @@ static void change(struct dp_governor *g, u64 now)
 	g->due_ns = DP_MAX(g->due_ns, end + (r ? SECOND : TURN_NS));
 }
 
-static u64 our_cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (u64)t.tv_sec * SECOND + (u64)t.tv_nsec;
-}
-
 /* Of a turn in which the process has run. Thousands of probes are looked at less often than ten times a second. */
 static void judge(struct dp_governor *g, u64 now, u64 lasted)
 {
-	u64 begun = our_cpu_ns();
+	u64 begun = dp_clock_now(CLOCK_PROCESS_CPUTIME_ID), took;
 
 	take_turn(g, g->cpu_ns);
 	memcpy(g->saved, g->units, g->budget.n * sizeof(*g->units));
-	g->due_ns = now + DP_MAX(LOOK_PART * (our_cpu_ns() - begun), DP_MAX(TURN_NS, g->rest_ns));
+	took = dp_clock_now(CLOCK_PROCESS_CPUTIME_ID) - begun;
+	g->due_ns = now + DP_MAX(LOOK_PART * took, DP_MAX(TURN_NS, g->rest_ns));
 	if (dp_budget_judge(&g->budget, now, lasted, g->cpu_ns))
 		change(g, now);
 }

@@ -10,7 +10,6 @@
 #include "log/reader.h"
 
 #define DP_BUDGET_UNIT 10000.0 /* budgets are kept as whole numbers: 1 is 0.01 % */
-#define DP_GOVERN_RECORDS 4096 /* after so many of a drain at most there is to be a turn */
 
 struct dp_governed {   /* what a budget has done to a probe, or to some of them */
 	u32 probes;    /* that were taken out, in all processes */

@@ -297,7 +297,6 @@ struct drain {
 	struct dp_run *run;
 	struct run_target *t;
 	bool has_clock;
-	u32 read;
 };
 
 /* An event after which nothing is shown any more, or for which what is kept is to be written. */
@@ -482,34 +481,25 @@ void dp_run_order_forget(struct dp_run *run, const struct run_target *t)
 		run->numbered[t->number - 1] = NULL;
 }
 
-/* Where so much comes that a drain takes long, budgets are looked at within it. */
-static void count_read(struct drain *a)
+static void govern(void *target)
 {
-	if (!(++a->read % DP_GOVERN_RECORDS))
-		dp_run_govern_target(a->t);
-}
-
-static void show_now(const struct dp_record *rec, u64 ns, void *arg)
-{
-	show(rec, ns, arg);
-	count_read(arg);
-}
-
-static void wait_now(const struct dp_record *rec, u64 ns, void *arg)
-{
-	wait(rec, ns, arg);
-	count_read(arg);
+	dp_run_govern_target(target);
 }
 
 void dp_run_drain(struct dp_run *run, struct run_target *t, bool final)
 {
 	struct drain a = {.run = run, .t = t};
 	bool ordered = has_order(run) && dp_run_number(run, t);
+	void (*fn)(const struct dp_record *, u64, void *) = ordered ? wait : show;
 
+	if (t->ngoverned) {
+		t->drain.often = govern;
+		t->drain.often_arg = t;
+	}
 	if (final)
-		dp_reader_drain(t->reader, true, ordered ? wait : show, &a);
+		dp_reader_drain(t->reader, true, fn, &a);
 	else
-		dp_drain_turn(&t->drain, t->session, t->reader, ordered ? wait_now : show_now, &a);
+		dp_drain_turn(&t->drain, t->session, t->reader, fn, &a);
 	if (final && ordered)
 		show_all(run, t);
 	run->moved |= dp_reader_has_moved(t->reader);

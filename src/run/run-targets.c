@@ -573,13 +573,6 @@ static void scan_process(struct dp_run *run, pid_t pid, bool force, bool trusts)
 		dp_seen_note(run, pid, find_target(run, pid), rings);
 }
 
-static u64 processor_ns(void)
-{
-	struct timespec t;
-
-	return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) ? 0 : (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
-}
-
 /* Those that have inherited the probes of a session that was adopted have its new owner, too. */
 static void tell_heirs(struct dp_run *run)
 {
@@ -592,7 +585,7 @@ static void tell_heirs(struct dp_run *run)
 
 void dp_run_scan(struct dp_run *run, bool force)
 {
-	u64 began = processor_ns(), share = run->no_watch ? SHARE_ALONE : SHARE;
+	u64 began = dp_clock_now(CLOCK_THREAD_CPUTIME_ID), share = run->no_watch ? SHARE_ALONE : SHARE, rest;
 	bool trusts = may_trust_sizes(run);
 	DIR *dir = opendir("/proc");
 	struct run_target *next;
@@ -621,9 +614,8 @@ void dp_run_scan(struct dp_run *run, bool force)
 		if ((!t->seen && !t->in_use) || (t->seen && !t->nranges && !t->kept))
 			dp_run_target_end(run, t);
 	}
-	run->scan_due_ns = dp_now_ns() + (run->rearmed
-					      ? SCAN_NS
-					      : DP_MIN(DP_MAX((processor_ns() - began) * share, SCAN_NS), SCAN_MAX_NS));
+	rest = (dp_clock_now(CLOCK_THREAD_CPUTIME_ID) - began) * share;
+	run->scan_due_ns = dp_now_ns() + (run->rearmed ? SCAN_NS : DP_MIN(DP_MAX(rest, SCAN_NS), SCAN_MAX_NS));
 }
 
 void dp_run_forget(struct dp_run *run, struct run_module *m)

@@ -186,20 +186,13 @@ struct draining {
 	u32 member;
 };
 
-/* Where so much comes that a drain takes long, a budget is looked at within it. */
-static void count_read(struct dp_trace *t, struct dp_trace_member *m)
-{
-	if (!(++t->read % DP_GOVERN_RECORDS))
-		dp_governor_turn(m->governor);
-}
-
 /* The member's events are the trace's, in the same order. */
 static void show_alone(const struct dp_record *rec, u64 ns, void *arg)
 {
 	const struct draining *d = arg;
 	struct dp_trace *t = d->t;
 
-	count_read(t, t->v[d->member]);
+	t->read++;
 	show(t, d->member, rec->event >= t->v[d->member]->ends_from, rec, ns);
 }
 
@@ -210,8 +203,8 @@ static void keep(const struct dp_record *rec, u64 ns, void *arg)
 	struct dp_trace_member *m = d->t->v[d->member];
 
 	if (dp_merge_put(d->t->merge, rec, d->member, dp_reader_mark(m->reader))) {
+		d->t->read++;
 		m->waiting++;
-		count_read(d->t, m);
 	}
 }
 
@@ -236,6 +229,13 @@ static bool is_alone(struct dp_trace *t)
 	return !t->merge;
 }
 
+static void govern(void *arg)
+{
+	const struct dp_trace_member *m = arg;
+
+	dp_governor_turn(m->governor);
+}
+
 /* One member; *known: no older stamp will come from it. */
 static void drain_member(struct dp_trace *t, u32 i, bool final, u64 *known)
 {
@@ -245,6 +245,10 @@ static void drain_member(struct dp_trace *t, u32 i, bool final, u64 *known)
 	bool alive = !final && (m->is_inherited || dp_tracee_alive(&m->tracee));
 	void (*show_one)(const struct dp_record *, u64, void *) = is_alone(t) ? show_alone : keep;
 
+	if (m->governor) {
+		m->drain.often = govern;
+		m->drain.often_arg = m;
+	}
 	if (!alive && t->n > 1)
 		dp_tracee_remove(&m->tracee, NULL);
 	if (alive)

@@ -11,13 +11,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/now.h"
 #include "base/text.h"
 #include "symbols/module-priv.h"
 
-#define SETTLED_MS 100 /* more than a tick of any kernel */
+#define SETTLED_NS 100000000ll /* more than a tick of any kernel */
 
 static bool read_segments(struct dp_module *m)
 {
@@ -224,13 +224,9 @@ struct dp_module *dp_mod_shared(const struct stat *id, const char *name)
  */
 static bool is_settled(const struct stat *id)
 {
-	struct timespec now;
-	s64 ms;
+	s64 age = (s64)(dp_real_ns() - ((u64)id->st_ctim.tv_sec * 1000000000u + (u64)id->st_ctim.tv_nsec));
 
-	if (clock_gettime(CLOCK_REALTIME, &now))
-		return false;
-	ms = (now.tv_sec - id->st_ctim.tv_sec) * 1000 + (now.tv_nsec - id->st_ctim.tv_nsec) / 1000000;
-	return ms > SETTLED_MS || ms < -SETTLED_MS;
+	return age > SETTLED_NS || age < -SETTLED_NS;
 }
 
 int dp_module_share_fd(struct dp_module **out, int fd, const char *name, struct dp_error *err)
