@@ -394,8 +394,9 @@ bool dp_cmd_parse_format(const char *text, enum cmd_kind kind, enum dp_format *f
 	struct formats f = {.wanted = text};
 
 	if (missing) {
-		dp_ui_fail(E_CMD_STATIC, "record, and use `dprobes report` of an installed dprobes on the file",
-			   "format %s: %s", text, missing);
+		dp_ui_fail(dp_built_static ? E_CMD_STATIC : E_CMD_PART,
+			   "record, and use `dprobes report` of an installed dprobes on the file", "format %s: %s",
+			   text, missing);
 		return false;
 	}
 	dp_cmd_each_format(kind, take_format, &f);

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/part.h"
 #include "cmd/cmd.h"
 #include "cmd/recipes.h"
 
@@ -32,23 +33,12 @@ static const struct {
 /* In the order in which they are asked; false: there is no such folder. */
 static bool folder(u32 i, char *path, size_t size)
 {
-	char exe[4096], *slash;
-	ssize_t n;
-
 	if (i == 0)
 		return dp_cmd_home_folder("XDG_CONFIG_HOME", ".config", "dprobes/recipes", path, size);
 	if (i == 1)
 		return snprintf(path, size, "/etc/dprobes/recipes") > 0;
 	/* Ours lie where the command does: PREFIX/share beside PREFIX/bin, or in the directory of the build. */
-	n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	if (n <= 0)
-		return false;
-	exe[n] = '\0';
-	slash = strrchr(exe, '/');
-	*slash = '\0';
-	if (slash - exe >= 8 && !strcmp(slash - 8, "/src/cmd"))
-		return (size_t)snprintf(path, size, "%.*srecipes", (int)(strlen(exe) - 3), exe) < size;
-	return (size_t)snprintf(path, size, "%s/../share/dprobes/recipes", exe) < size;
+	return dp_own_path("recipes", "../share/dprobes/recipes", path, size);
 }
 
 static bool is_name(const char *name, size_t n)

@@ -75,7 +75,7 @@ bool dp_format_takes_tables_again(enum dp_format format)
 
 const char *dp_format_missing(enum dp_format format)
 {
-	return sinks[format]->missing;
+	return sinks[format]->missing ? sinks[format]->missing() : NULL;
 }
 
 /* ---- one that is in use ---- */

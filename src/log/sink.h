@@ -123,7 +123,7 @@ struct dp_sink_ops {
 	bool takes_addresses;                   /* of an event's fields no others: they may have names */
 	bool takes_tables_again;                /* of a whole format: not only at the end, but as they are by then */
 	bool is_directory;                      /* it writes into the directory env->path, not to the line */
-	const char *missing;                    /* why this build cannot write the format; NULL: it can */
+	const char *(*missing)(void);           /* why the format cannot be written; NULL: it can. May be NULL */
 };
 
 struct dp_sink {

@@ -2,7 +2,6 @@
 /* The parent's side of the exporter: the child's start and end, its questions and our answers. */
 #include <errno.h>
 #include <grp.h>
-#include <microhttpd.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -12,14 +11,28 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/part.h"
 #include "base/socket.h"
+#include "serve/http.h"
 #include "serve/serve-priv.h"
 
 #define NOBODY 65534
 
+static const struct dp_http_part *load(const char **why)
+{
+	static const struct dp_http_part *part;
+
+	if (!part)
+		part = dp_part_load("http", "serve", why);
+	return part;
+}
+
 const char *dp_exporter_library(void)
 {
-	return MHD_get_version();
+	const char *why;
+	const struct dp_http_part *part = load(&why);
+
+	return part ? part->version() : NULL;
 }
 
 static void limit(int what, rlim_t most)
@@ -42,30 +55,36 @@ static bool drop_privileges(void)
 	       !prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 }
 
-static _Noreturn void become_child(int listener, int fd, pid_t parent)
+static _Noreturn void become_child(const struct dp_http_part *http, int listener, int fd, pid_t parent)
 {
 	prctl(PR_SET_NAME, "dprobes-http");
 	signal(SIGINT, SIG_IGN); /* from a terminal: we are ended by our parent */
 	signal(SIGPIPE, SIG_IGN);
 	if (!drop_privileges() || getppid() != parent)
 		_exit(1);
-	dp_http_main(listener, fd);
+	http->main(listener, fd);
+	_exit(1);
 }
 
 int dp_exporter_start(struct dp_exporter *x, const struct dp_listener *l, struct dp_error *err)
 {
 	struct timeval patience = {.tv_sec = DP_SERVE_PATIENCE_MS / 1000};
+	const struct dp_http_part *http;
 	pid_t parent = getpid();
+	const char *why;
 	int pair[2];
 
 	x->fd = -1;
 	x->pid = -1;
+	http = load(&why);
+	if (!http)
+		return dp_fail(err, E_SERVE_BUILD, "%.400s", why);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return dp_fail(err, E_SERVE_START, "%s", strerror(errno));
 	x->pid = fork();
 	if (x->pid == 0) {
 		close(pair[0]);
-		become_child(l->fd, pair[1], parent);
+		become_child(http, l->fd, pair[1], parent);
 	}
 	close(pair[1]);
 	x->fd = pair[0];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * HTTP, by libmicrohttpd, in a process without privileges: GET and HEAD of /metrics and /healthz. One thread; a
- * connection has one request, and a limited time for all of it.
+ * connection has one request, and a limited time for all of it. This is a part of its own, with what makes the answers
+ * (snapshot.c, families*.c): libmicrohttpd brings many libraries along.
  */
 #include <errno.h>
 #include <microhttpd.h>
@@ -13,6 +14,8 @@
 #include <unistd.h>
 
 #include "base/now.h"
+#include "base/part.h"
+#include "serve/http.h"
 #include "serve/serve-priv.h"
 
 #define CONNECTIONS 16
@@ -257,7 +260,7 @@ static bool wait_for_events(struct http *h, fd_set *in, fd_set *out, fd_set *oth
 	return n >= 0 || errno == EINTR;
 }
 
-_Noreturn void dp_http_main(int listener, int parent)
+static _Noreturn void http_main(int listener, int parent)
 {
 	static struct http h;
 	fd_set in, out, other;
@@ -278,3 +281,7 @@ _Noreturn void dp_http_main(int listener, int parent)
 	}
 	_exit(1);
 }
+
+static const struct dp_http_part part = {.main = http_main, .version = MHD_get_version};
+
+DP_PART(&part);

@@ -15,9 +15,6 @@ struct dp_serve_answer {
 	u32 driver_len, own_len;
 };
 
-/* http.c: the child's life, on a socket that listens. Does not return. */
-_Noreturn void dp_http_main(int listener, int parent);
-
 /* snapshot.c: lines of a run (run-metrics.c) to families. */
 struct dp_snapshot;
 struct dp_snapshot *dp_snapshot_new(void); /* NULL: no memory */

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """How our own programs and the library are built, and that the piece that is copied into other processes is not
 built so."""
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from tap import *  # noqa: E402,F403
 
 DPCC = os.path.join(os.path.dirname(DPROBES), "dpcc")
 LIBRARY = os.path.join(BUILD, "src", "host", "self", "libdprobes.so")
+PARTS = [os.path.join(BUILD, "src", "log", "dprobes-ctf.so"), os.path.join(BUILD, "src", "serve", "dprobes-http.so")]
 ENDBR = b"\xf3\x0f\x1e\xfa"
 
 
@@ -43,9 +47,9 @@ def bytes_at(path, address, size):
 
 @test
 def programs():
-    """dprobes, dpcc and the library: position independent, read-only after relocation, no executable stack, all
+    """dprobes, its parts, dpcc and the library: position independent, read-only after relocation, no executable stack, all
     bound at the start"""
-    for path in (DPROBES, DPCC, LIBRARY):
+    for path in [DPROBES, DPCC, LIBRARY] + PARTS:
         head = readelf("-h", "-l", "-d", path)
         assert re.search(r"Type: +DYN", head), path
         assert "GNU_RELRO" in head and re.search(r"FLAGS.*NOW", head), path
@@ -63,6 +67,26 @@ def checks():
         names = symbols(path)
         assert "__stack_chk_fail" in names, path
         assert not optimised or any(name.endswith("_chk") for name in names), path
+
+
+@test
+def parts():
+    """a run that writes no CTF and serves no HTTP loads neither babeltrace2 nor libmicrohttpd, which bring most
+    libraries along; a dprobes without its parts says what is missing, and does all else"""
+    needed = re.findall(r"NEEDED.*\[(.*)\]", readelf("-d", DPROBES))
+    assert needed and not [x for x in needed if re.match("libbabeltrace2|libmicrohttpd|libcurl", x)], needed
+    for path, library in zip(PARTS, ("libbabeltrace2", "libmicrohttpd")):
+        assert library in readelf("-d", path), path
+    with tempfile.TemporaryDirectory() as d:
+        alone = os.path.join(d, "dprobes")
+        shutil.copy(DPROBES, alone)
+        told = json.loads(subprocess.run([alone, "--version", "--json"], stdout=subprocess.PIPE, check=True).stdout)
+        assert "ctf" not in told["formats"].split() and "perfetto" in told["formats"].split(), told
+        assert "dprobes-ctf.so" in told["babeltrace2"] and "dprobes-http.so" in told["libmicrohttpd"], told
+        for argv, code in ((["report", "--format", "ctf", "-o", d + "/ctf", "none"], "E-CMD-PART"),
+                           (["serve", "--listen", "127.0.0.1:0"], "E-SERVE-BUILD")):
+            r = subprocess.run([alone] + argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            assert r.returncode and code in r.stderr and "../lib/dprobes/dprobes-" in r.stderr, (argv, r.stderr)
 
 
 @test

@@ -3,8 +3,13 @@
 #include "log/format.h"
 #include "log/sinks.h"
 
+static const char *missing(void)
+{
+	return "babeltrace2 writes it, and loads its own parts as shared libraries";
+}
+
 const struct dp_sink_ops dp_sink_ctf = {
-    .missing = "babeltrace2 writes it, and loads its own parts as shared libraries",
+    .missing = missing,
     .is_directory = true,
 };
 
