@@ -61,6 +61,7 @@ struct dp_reader {
 	u64 damaged;
 	bool keep;   /* room is given back by dp_reader_release() */
 	u64 known;   /* stamp up to which records were handed out */
+	u64 handed;  /* records, in all */
 	u64 horizon; /* stamps may be this many ticks ahead of now */
 	unsigned pressure;
 	bool is_scarce; /* room: half of a ring is not given back */
@@ -491,6 +492,7 @@ int dp_reader_drain(struct dp_reader *r, bool final, void (*fn)(const struct dp_
 		const struct dp_record *rec = (const struct dp_record *)(b->bytes + b->index[b->first++].off);
 
 		b->gone += rec->len;
+		r->handed++;
 		fn(rec, dp_clock_ns(&r->clock, rec->tsc), arg);
 	}
 	done = b->first - from;
@@ -580,6 +582,11 @@ void dp_reader_settle(const struct dp_ring_map *map, u64 epoch)
 }
 
 /* ---- figures ---- */
+
+u64 dp_reader_handed(const struct dp_reader *r)
+{
+	return r->handed;
+}
 
 unsigned dp_reader_pressure(const struct dp_reader *r)
 {

@@ -37,6 +37,9 @@ void dp_reader_close(struct dp_reader *r);
 int dp_reader_drain(struct dp_reader *r, bool final, void (*fn)(const struct dp_record *rec, u64 ns, void *arg),
 		    void *arg);
 
+/* How many records were handed out so far, the one under way among them. */
+u64 dp_reader_handed(const struct dp_reader *r);
+
 /* The stamp up to which all records were handed out at the last drain, as far as order is certain. */
 u64 dp_reader_known(const struct dp_reader *r);
 

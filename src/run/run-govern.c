@@ -49,6 +49,7 @@ struct dp_governor {
 	u32 nprocesses;
 	u64 begun_ns, turn_ns, due_ns, rest_ns, looked_ns, look_took_ns, ended_ns;
 	u64 cpu_ns; /* in the turn so far */
+	u64 handed; /* records of the reader, up to the last turn */
 	struct dp_govern_cost cost;
 	u64 noted_ns;
 	u32 notes, unnoted;
@@ -106,7 +107,7 @@ static void look_for_processes(struct dp_governor *g, u64 now)
 static struct {
 	u64 looked_ns, cpu_ns, records;
 	double displaces; /* how often, of the last looks: 0 to 1 */
-	double record_ns;
+	double record_ns; /* of those that we have read, which others may have written long before */
 	bool known;
 } ours;
 
@@ -344,7 +345,7 @@ static void add_ours(struct dp_governor *g)
 /* Costs of units, and the rates and estimates of probes. */
 static void take_turn(struct dp_governor *g, u64 cpu_ns)
 {
-	u64 records = 0;
+	u64 handed = dp_reader_handed(g->s.reader);
 
 	for (u32 i = 0; i < g->budget.n; i++)
 		g->units[i].cost_ns = 0;
@@ -356,7 +357,6 @@ static void take_turn(struct dp_governor *g, u64 cpu_ns)
 		if (p->unit == NO_UNIT)
 			continue;
 		cost = take_hits(g, i, &hits);
-		records += p->row.counts.v[DP_COUNT_RECORDED];
 		g->units[p->unit].cost_ns += cost;
 		g->cost.cost_ns += cost;
 		g->cost.hits += hits;
@@ -366,7 +366,8 @@ static void take_turn(struct dp_governor *g, u64 cpu_ns)
 			p->rate = (double)hits / (double)cpu_ns;
 	}
 	g->cost.cpu_ns += cpu_ns;
-	look_at_ourselves(dp_now_ns(), records);
+	look_at_ourselves(dp_now_ns(), handed - g->handed);
+	g->handed = handed;
 	add_ours(g);
 }
 

@@ -10,6 +10,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from live import armed  # noqa: E402
 from tap import *  # noqa: E402,F403
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
@@ -412,9 +413,11 @@ def signals_end_it():
 @test
 def the_targets_end_ends_it():
     """the trace ends with the target; all its events are there"""
-    p = simple("1", "20000000")
-    t = trace_start("--json", "-p", p.pid, "p work n=%di:s64 if $arg1 % 100000 == 5")
-    p.wait(60)
+    p = start([target("simple"), "1", "20000000", "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert p.stdout.readline().startswith(b"ready")
+    t = armed(trace_start("--json", "-p", p.pid, "p work n=%di:s64 if $arg1 % 100000 == 5"), p.pid)
+    p.stdin.close()
+    assert p.wait(60) == 0
     assert t.wait(60) == 0, text_of(t.err_path)
     ns = [e["args"]["n"] for e in json_lines(text_of(t.out_path))]
     assert ns and ns[-1] == 19900005, (ns[-3:], text_of(t.err_path))

@@ -182,7 +182,8 @@ def graphs_go_on():
     size = os.path.getsize(out)
     wait_for(lambda: os.path.getsize(out) > size and "calm" in end_of(out), what="calls of the others")
     assert stop(g, signal.SIGINT) == 0
-    assert "busy: taken out" in text_of(g.err_path) and "calm: taken out" not in text_of(g.err_path)
+    err = text_of(g.err_path)
+    assert "busy: taken out" in err and "calm: taken out" not in err, err
     p.calls()
     out = os.path.join(DIR, "top.txt")
     g = start([DPROBES, "top", "--plain", "--budget", "10%", "--interval", "0.2", "-p", str(p.pid), "exe:[bc]*"],

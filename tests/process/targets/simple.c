@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A target that counts its own calls, so that tests can compare. Usage: simple [THREADS [CALLS]]
- * Each thread calls work() CALLS times (0: until SIGTERM), then the counts are printed.
+ * A target that counts its own calls, so that tests can compare. Usage: simple [THREADS [CALLS [wait]]]
+ * Each thread calls work() CALLS times (0: until SIGTERM), then the counts are printed. wait: it begins at the end of
+ * its standard input.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -80,6 +81,8 @@ int main(int argc, char **argv)
 	signal(SIGINT, on_term);
 	printf("ready %d\n", (int)getpid());
 	fflush(stdout);
+	while (argc > 3 && getchar() != EOF)
+		;
 	for (int i = 0; i < threads && i < 256; i++)
 		pthread_create(&t[i], NULL, run, &limit);
 	for (int i = 0; i < threads && i < 256; i++) {
