@@ -26,6 +26,7 @@
 #define OURS_NS (100 * MS)  /* our own time for a record is known anew after so long, */
 #define OURS_MOST_NS 1000.0 /* at most so much: the rest was for something else, as is, in any case, */
 #define OURS_REST 0.01      /* so large a part of the time */
+#define OURS_RECORDS 10000  /* so many new ones tell as much as all before: few are lost in what else we do */
 
 struct process {
 	pid_t pid;
@@ -145,7 +146,8 @@ static void look_at_ourselves(u64 now, u64 records)
 	ours.known = true;
 	spent = (double)(cpu - ours.cpu_ns) - OURS_REST * (double)(now - ours.looked_ns);
 	if (ours.records)
-		ours.record_ns = DP_MIN(DP_MAX(spent, 0.0) / (double)ours.records, OURS_MOST_NS);
+		ours.record_ns += (DP_MIN(DP_MAX(spent, 0.0) / (double)ours.records, OURS_MOST_NS) - ours.record_ns) *
+				  (double)ours.records / (double)(ours.records + OURS_RECORDS);
 	ours.cpu_ns = cpu;
 	ours.looked_ns = now;
 	ours.records = 0;
