@@ -21,8 +21,7 @@ struct dp_part {
 };
 extern const struct dp_part dp_part_exported;
 
-#define DP_PART(what) \
-	__attribute__((visibility("default"))) const struct dp_part dp_part_exported = {DP_VERSION, what}
+#define DP_PART(what) __attribute__((visibility("default"))) const struct dp_part dp_part_exported = {DP_VERSION, what}
 
 /*
  * What the part dprobes-NAME.so offers; in the directory of a build it lies in src/DIR. It stays loaded. NULL: it is

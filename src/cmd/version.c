@@ -90,7 +90,10 @@ static void fill(struct version_row rows[ROW_COUNT])
 		 dp_built_static         ? "not in the static dprobes"
 		 : dp_debuginfod_there() ? "installed"
 					 : "not installed (libdebuginfod1)");
-	snprintf(rows[ROW_CTF].value, SIZE, "%s", ctf ? ctf : dp_built_static ? "not in the static dprobes" : "its part is missing (dprobes-ctf.so)");
+	snprintf(rows[ROW_CTF].value, SIZE, "%s",
+		 ctf               ? ctf
+		 : dp_built_static ? "not in the static dprobes"
+				   : "its part is missing (dprobes-ctf.so)");
 	snprintf(rows[ROW_PERFETTO].value, SIZE, "%s", protobuf_c_version());
 	snprintf(rows[ROW_SCREEN].value, SIZE, "%s",
 		 screen && !strncmp(screen, "ncurses ", 8) ? screen + 8 : "not in this build");

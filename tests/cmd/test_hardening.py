@@ -47,8 +47,8 @@ def bytes_at(path, address, size):
 
 @test
 def programs():
-    """dprobes, its parts, dpcc and the library: position independent, read-only after relocation, no executable stack, all
-    bound at the start"""
+    """dprobes, its parts, dpcc and the library: position independent, read-only after relocation, no executable stack,
+    all bound at the start"""
     for path in [DPROBES, DPCC, LIBRARY] + PARTS:
         head = readelf("-h", "-l", "-d", path)
         assert re.search(r"Type: +DYN", head), path
