@@ -36,7 +36,7 @@ const char *dp_format_name(enum dp_format format);
 
 const struct dp_sink_ops *dp_format_of_programs(enum dp_format format); /* NULL: it is one of events only */
 const struct dp_sink_ops *dp_format_of_events(enum dp_format format);   /* NULL: it cannot show programs' records */
-const char *dp_format_missing(enum dp_format format);     /* why it cannot be written here; NULL: it can */  
+const char *dp_format_missing(enum dp_format format);     /* why it cannot be written here; NULL: it can */
 const char *dp_format_ctf_writer(void);                   /* the version of what writes CTF; NULL: nothing does */
 bool dp_format_is_directory(enum dp_format format);       /* needs dp_format_env.path */
 bool dp_format_takes_min(enum dp_format format);          /* dp_graph_options.min_ns has an effect on it */
