@@ -177,7 +177,7 @@ def processes():
     assert named(got, "end")[0]["$comm"] == "works", got
     got = events(*lines, how=["exec"], n=50)  # another program of the same id
     assert [e["n"] for e in named(got, "end")] == [50, 50] and len(named(got, "begin")) == 2, got
-    runs = [start([program(), "400"], stdout=subprocess.DEVNULL) for _ in range(3)]
+    runs = [start([program(), "3000"], stdout=subprocess.DEVNULL) for _ in range(3)]
     t = trace_start("--json", "--all", program(), *lines)
     for p in runs:
         assert p.wait(60) == 0
@@ -187,7 +187,7 @@ def processes():
     ends = named(got, "end")
     pids = {e["$pid"] for e in ends}
     assert len(ends) == 3 and pids == {p.pid for p in runs}, (got, text_of(t.err_path))
-    assert all(0 < e["n"] <= 400 for e in ends), ends
+    assert all(0 < e["n"] <= 3000 for e in ends), ends
 
 
 @test
@@ -277,13 +277,13 @@ p work { n++; }
 i:20ms { ticks++; }
 end { log(n, ticks > 3); }
 """ % program())
-    p = start([program(), "1500"], stdout=subprocess.DEVNULL)
+    p = start([program(), "5000"], stdout=subprocess.DEVNULL)
     assert dprobes("-i", path, "--json").returncode == 0
     time.sleep(0.3)
     assert dprobes("-r", path).returncode == 0
     assert p.wait(60) == 0
     got = [json.loads(s) for s in dprobes("log").stdout.splitlines() if s.startswith("{")]
-    assert len(got) == 1 and 0 < got[0]["args"]["n"] < 1500 and got[0]["args"]["ticks > 3"] == 1, got
+    assert len(got) == 1 and 0 < got[0]["args"]["n"] < 5000 and got[0]["args"]["ticks > 3"] == 1, got
 
 
 run()

@@ -121,7 +121,7 @@ def namespaces():
         raise Skip("no pid namespaces")
     inner = os.path.join(DIR, "inner")
     with open(inner, "w") as f:
-        f.write('#!/bin/sh\nsleep 1.5\nexec "$@"\n')
+        f.write('#!/bin/sh\nsleep 4\nexec "$@"\n')
     os.chmod(inner, 0o755)
     out = os.path.join(DIR, "out")
     p = start(["unshare", "--pid", "--fork", inner, program(), "30", "8", "60"])
