@@ -595,6 +595,9 @@ static int run(struct trace *t, struct dp_error *err)
 	tell_left_out(t);
 	if (r)
 		return r;
+	if (!t->run.n && t->select.file && !t->quiet)
+		dp_ui_note("no process maps %s yet: the probe%s wait%s for one", dp_ui_clean(t->select.file),
+			   t->lines.n == 1 ? "" : "s", t->lines.n == 1 ? "s" : "");
 	dp_ui_ready();
 	r = dp_trace_run(&t->run, err);
 	if (t->watch)

@@ -118,7 +118,10 @@ def later():
     assert not our_mappings(v[1].pid) and not code_differs(v[1].pid)
     assert stop(v[1]) == 0
     t = trace_start("--all", path, "--duration", "1", OUTER)
-    assert t.wait(60) == 1 and "E-SELECT-NONE" in text_of(t.err_path), text_of(t.err_path)
+    assert t.wait(60) == 1, text_of(t.err_path)
+    told = text_of(t.err_path)
+    assert told.startswith("note: no process maps %s yet: the probe waits for one\n" % path), told
+    assert "E-SELECT-NONE" in told, told
 
 
 @test
