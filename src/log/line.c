@@ -43,14 +43,30 @@ void dp_line_format(struct dp_line *l, const char *fmt, ...)
 	l->n += (size_t)n;
 }
 
+/* All numbers of two digits: a number is divided half as often. */
+static const char pairs[] = "00010203040506070809"
+			    "10111213141516171819"
+			    "20212223242526272829"
+			    "30313233343536373839"
+			    "40414243444546474849"
+			    "50515253545556575859"
+			    "60616263646566676869"
+			    "70717273747576777879"
+			    "80818283848586878889"
+			    "90919293949596979899";
+
 void dp_line_dec(struct dp_line *l, u64 v, int width, char fill)
 {
-	char digits[20], *to;
-	int n = 0;
+	char digits[20], *from = digits + sizeof(digits), *to;
+	int n;
 
-	do
-		digits[n++] = (char)('0' + v % 10);
-	while (v /= 10);
+	for (; v >= 100; v /= 100)
+		memcpy(from -= 2, pairs + 2 * (v % 100), 2);
+	if (v >= 10)
+		memcpy(from -= 2, pairs + 2 * v, 2);
+	else
+		*--from = (char)('0' + v);
+	n = (int)(digits + sizeof(digits) - from);
 	width = DP_MIN(DP_MAX(width, n), 64);
 	if (l->room - l->n < 64 && !dp_line_reserve(l, 64))
 		return;
@@ -58,8 +74,8 @@ void dp_line_dec(struct dp_line *l, u64 v, int width, char fill)
 	l->n += (size_t)width;
 	for (; width > n; width--)
 		*to++ = fill;
-	while (n)
-		*to++ = digits[--n];
+	while (n--)
+		*to++ = *from++;
 }
 
 void dp_line_column(struct dp_line *l, const char *s, int width)
@@ -83,15 +99,17 @@ void dp_line_signed(struct dp_line *l, s64 v)
 
 void dp_line_hex(struct dp_line *l, u64 v)
 {
-	char buf[18];
-	int i = sizeof(buf);
+	u32 digits = (u32)(67 - __builtin_clzll(v | 1)) / 4;
+	char *to;
 
-	do
-		buf[--i] = "0123456789abcdef"[v & 15];
-	while (v >>= 4);
-	buf[--i] = 'x';
-	buf[--i] = '0';
-	dp_line_bytes(l, buf + i, sizeof(buf) - (size_t)i);
+	if (l->room - l->n < 18 && !dp_line_reserve(l, 18))
+		return;
+	to = l->text + l->n;
+	l->n += digits + 2;
+	*to++ = '0';
+	*to++ = 'x';
+	while (digits--)
+		*to++ = "0123456789abcdef"[v >> 4 * digits & 15];
 }
 
 void dp_line_bytes_hex(struct dp_line *l, const void *p, size_t n)

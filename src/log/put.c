@@ -20,17 +20,19 @@ void dp_put_field(struct dp_sink *s, const char *name, unsigned i)
 {
 	struct dp_line *l = s->line;
 
-	dp_line_str(l, s->program ? "  " : " ");
+	dp_line_bytes(l, "  ", s->program ? 2 : 1);
 	if (!name || (!name[0] && !s->program))
 		return;
 	if (s->program) {
 		put_label(l, name);
 		return;
 	}
-	dp_line_str(l, s->dim);
+	if (*s->dim)
+		dp_line_str(l, s->dim);
 	dp_line_str(l, name);
 	dp_line_char(l, '=');
-	dp_line_str(l, s->plain);
+	if (*s->plain)
+		dp_line_str(l, s->plain);
 }
 
 void dp_put_group(struct dp_sink *s, enum dp_sink_group what)

@@ -27,7 +27,10 @@ static u64 load(const u8 *p, unsigned size, bool is_signed)
 	u64 bits = 0;
 	unsigned shift = 64 - 8 * size;
 
-	memcpy(&bits, p, size); /* little endian, like the target */
+	if (size == 8)
+		memcpy(&bits, p, 8); /* most are, and this is one instruction */
+	else
+		memcpy(&bits, p, size); /* little endian, like the target */
 	return is_signed && size < 8 ? (u64)((s64)(bits << shift) >> shift) : bits;
 }
 

@@ -15,6 +15,16 @@
 #define YELLOW "\033[33m"
 #define PLAIN "\033[0m"
 
+struct text_sink {
+	struct dp_sink s;
+	/* The head of the last record up to the microseconds, and what it was made of: most have the same. */
+	char head[120];
+	u32 head_len, tid, cpu;
+	char task[16];
+	u64 second;
+};
+_Static_assert(sizeof(struct text_sink) <= sizeof(union dp_sink_room), "a sink fits");
+
 /* Symbols come from files that anybody may have made. */
 static void clean(struct dp_line *l, const char *text)
 {
@@ -43,10 +53,9 @@ static void put_task(struct dp_line *l, const char *comm)
 	l->n += pad;
 }
 
-/* "%16s-%-5d [%03u] %5u.%06u: " */
-static void put_head(struct dp_sink *s, const struct dp_sink_record *r)
+/* "%16s-%-5d [%03u] %5u." */
+static void put_who(struct dp_line *l, const struct dp_sink_record *r)
 {
-	struct dp_line *l = s->line;
 	size_t before;
 
 	put_task(l, r->task);
@@ -60,8 +69,29 @@ static void put_head(struct dp_sink *s, const struct dp_sink_record *r)
 	dp_line_str(l, "] ");
 	dp_line_dec(l, r->ns / 1000000000, 5, ' ');
 	dp_line_char(l, '.');
-	dp_line_dec(l, r->ns / 1000 % 1000000, 6, '0');
-	dp_line_str(l, ": ");
+}
+
+/* The same, and "%06u: " */
+static void put_head(struct dp_sink *s, const struct dp_sink_record *r)
+{
+	struct text_sink *t = (struct text_sink *)s;
+	struct dp_line *l = s->line;
+	size_t before = l->n;
+
+	if (t->head_len && t->tid == r->tid && t->cpu == r->rec->cpu && r->ns - t->second < 1000000000 &&
+	    !strcmp(t->task, r->task)) {
+		dp_line_bytes(l, t->head, t->head_len);
+	} else {
+		put_who(l, r);
+		t->head_len = l->n - before <= sizeof(t->head) && !l->broken ? (u32)(l->n - before) : 0;
+		memcpy(t->head, l->text + before, t->head_len);
+		t->tid = r->tid;
+		t->cpu = r->rec->cpu;
+		t->second = r->ns - r->ns % 1000000000;
+		dp_format(t->task, sizeof(t->task), "%s", r->task);
+	}
+	dp_line_dec(l, (r->ns - t->second) / 1000, 6, '0');
+	dp_line_bytes(l, ": ", 2);
 }
 
 /* The function that a return goes to, without the offset. One byte back is still in the call. */
@@ -98,7 +128,7 @@ static void begin(struct dp_sink *s, const struct dp_sink_record *r)
 		dp_line_char(l, ':');
 		return;
 	}
-	dp_line_str(l, ev->is_return ? ": <-" : ": @");
+	dp_line_bytes(l, ev->is_return ? ": <-" : ": @", ev->is_return ? 4 : 3);
 	clean(l, ev->symbol);
 	dp_line_char(l, '+');
 	if (ev->offset)
