@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """Who is stopped, or frozen, while probes come or go: a trace that has stopped its process; the process itself."""
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -30,6 +31,21 @@ def trace_stopped():
             break
     assert caught
     assert not code_differs(p.pid), code_differs(p.pid)
+    assert stop(p) == 0
+
+
+@test
+def process_stopped():
+    """a process that is stopped cannot be armed: what is the matter, and what helps, is told, and nothing changes"""
+    p = start([target("simple"), "1", "0"], stdout=subprocess.PIPE, text=True)
+    assert p.stdout.readline().startswith("ready")
+    p.send_signal(signal.SIGSTOP)
+    wait_for(lambda: ") T " in text_of("/proc/%d/stat" % p.pid), what="the stop")
+    r = dprobes("trace", "-p", p.pid, "--duration", "0.1", "p work", check=1)
+    assert "process %d is stopped\nhint: let it go on first: kill -CONT %d\n" % (p.pid, p.pid) in r.stderr, r.stderr
+    assert ") T " in text_of("/proc/%d/stat" % p.pid) and not our_mappings(p.pid) and not code_differs(p.pid)
+    p.send_signal(signal.SIGCONT)
+    assert "recorded" in dprobes("trace", "-p", p.pid, "--duration", "0.1", "p work", check=0).stderr.lower()
     assert stop(p) == 0
 
 

@@ -390,6 +390,27 @@ static void find_stacks(struct dp_caps *c, struct dp_tracer *t, const struct dp_
 	}
 }
 
+int dp_fail_stuck(const struct dp_tracer *t, struct dp_error *err)
+{
+	bool frozen = dp_process_frozen(t->pid);
+	char state = dp_thread_state(t->pid, t->pid);
+	bool stopped = !frozen && (state == 'T' || state == 't'); /* t: while we trace it */
+	int r;
+
+	if (t->dead)
+		return dp_fail(err, E_TARGET_GONE, "process %d", (int)t->pid);
+	r = dp_fail(err, E_TARGET_STUCK,
+		    frozen    ? "the control group of process %d is frozen"
+		    : stopped ? "process %d is stopped"
+			      : "process %d",
+		    (int)t->pid);
+	if (frozen)
+		dp_error_hint(err, "thaw the group first");
+	else if (stopped)
+		dp_error_hint(err, "let it go on first: kill -CONT %d", (int)t->pid);
+	return r;
+}
+
 int dp_caps_find(struct dp_caps *c, struct dp_tracer *t, const struct dp_mem *mem, struct dp_error *err)
 {
 	struct user_regs_struct regs;
@@ -412,7 +433,7 @@ int dp_caps_find(struct dp_caps *c, struct dp_tracer *t, const struct dp_mem *me
 		find_stacks(c, t, mem);
 		return choose_thread(c, t, mem, err);
 	}
-	return dp_fail(err, t->dead ? E_TARGET_GONE : E_TARGET_STUCK, "process %d", (int)t->pid);
+	return dp_fail_stuck(t, err);
 }
 
 int dp_process_caps(pid_t pid, struct dp_process_caps *out, struct dp_error *err)

@@ -16,8 +16,7 @@
 #include "abi/abi-regs.h"
 #include "host/process/process-priv.h"
 
-/* Behind the name, which may hold anything. */
-static bool is_running(pid_t pid, pid_t tid)
+char dp_thread_state(pid_t pid, pid_t tid)
 {
 	char path[64], text[256], *end;
 	ssize_t n;
@@ -26,17 +25,17 @@ static bool is_running(pid_t pid, pid_t tid)
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return false;
+		return 0;
 	n = read(fd, text, sizeof(text) - 1);
 	close(fd);
 	text[DP_MAX(n, (ssize_t)0)] = '\0';
-	end = strrchr(text, ')');
-	return end && !strncmp(end, ") R", 3);
+	end = strrchr(text, ')'); /* the name before it may hold anything */
+	return end && end[1] == ' ' ? end[2] : 0;
 }
 
 int dp_glance_begin(pid_t pid, pid_t tid)
 {
-	if (!is_running(pid, tid))
+	if (dp_thread_state(pid, tid) != 'R')
 		return -EAGAIN;
 	if (ptrace(PTRACE_SEIZE, tid, 0, 0))
 		return -errno;

@@ -55,6 +55,9 @@ int dp_session_spawn(struct dp_session **s, char *const argv[], const struct dp_
 
 /* ---- looks at threads (glance.c) ---- */
 
+/* Its letter in /proc/PID/task/TID/stat: R, S, D, T ... 0: there is no such thread. Any thread may call this. */
+char dp_thread_state(pid_t pid, pid_t tid);
+
 struct dp_glance {
 	u64 ip, sp, frame, aligned; /* frame: the frame register; aligned: that of DP_UNWIND_ALIGN */
 	u64 size;                   /* of the stack, from sp on */

@@ -362,8 +362,7 @@ static int stop_worker(struct dp_remote *r, struct dp_thread **th, struct user_r
 		r->looked = now;
 	*th = pick_worker(r);
 	if (!*th)
-		return dp_fail(err, r->tracer->dead ? E_TARGET_GONE : E_TARGET_STUCK, "process %d",
-			       (int)r->tracer->pid);
+		return dp_fail_stuck(r->tracer, err);
 	if (ptrace(PTRACE_GETREGS, (*th)->tid, 0, regs))
 		return dp_fail(err, E_TARGET_GONE, "thread %d: %s", (int)(*th)->tid, strerror(errno));
 	return 0;
