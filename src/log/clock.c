@@ -105,17 +105,18 @@ void dp_clock_start(struct dp_clock *c)
 		first = c->pair[1];
 }
 
-u64 dp_clock_ns(const struct dp_clock *c, u64 tsc)
+/* The line that the stamp is on. Of those before the first pair it is good for this one only. */
+static struct dp_clock_line line_of(const struct dp_clock *c, u64 tsc)
 {
 	const struct dp_clock_pair *last = &c->pair[c->n - 1], *first = &c->pair[0];
 	u32 lo = 0, hi = c->n - 1; /* the pair sought is in [lo, hi] */
 
 	if (tsc >= last->tsc)
-		return last->ns + scale(tsc - last->tsc, c->mult);
+		return (struct dp_clock_line){last->tsc, ~(u64)0 - last->tsc, last->ns, c->mult};
 	if (tsc < first->tsc) {
 		u64 back = scale(first->tsc - tsc, c->n > 1 ? first[1].mult : c->mult);
 
-		return back < first->ns ? first->ns - back : 0;
+		return (struct dp_clock_line){tsc, 0, back < first->ns ? first->ns - back : 0, 0};
 	}
 	while (hi - lo > 1) {
 		u32 mid = (lo + hi) / 2;
@@ -125,7 +126,22 @@ u64 dp_clock_ns(const struct dp_clock *c, u64 tsc)
 		else
 			hi = mid;
 	}
-	return c->pair[lo].ns + scale(tsc - c->pair[lo].tsc, c->pair[hi].mult);
+	return (struct dp_clock_line){c->pair[lo].tsc, c->pair[hi].tsc - c->pair[lo].tsc, c->pair[lo].ns,
+				      c->pair[hi].mult};
+}
+
+u64 dp_clock_ns(const struct dp_clock *c, u64 tsc)
+{
+	const struct dp_clock_line l = line_of(c, tsc);
+
+	return l.ns + scale(tsc - l.tsc, l.mult);
+}
+
+u64 dp_clock_ns_near(const struct dp_clock *c, struct dp_clock_line *l, u64 tsc)
+{
+	if (tsc - l->tsc >= l->ticks)
+		*l = line_of(c, tsc);
+	return l->ns + scale(tsc - l->tsc, l->mult);
 }
 
 u64 dp_clock_error_ns(const struct dp_clock *c)

@@ -38,6 +38,13 @@ void dp_clock_add(struct dp_clock *c, u64 tsc, u64 ns);
 
 u64 dp_clock_ns(const struct dp_clock *c, u64 tsc);
 
+/* The same for many stamps that lie close together: keeps the line between two pairs. No pair is taken meanwhile. */
+struct dp_clock_line {  /* begins with zeroes */
+	u64 tsc, ticks; /* from this stamp on so far, without the end */
+	u64 ns, mult;
+};
+u64 dp_clock_ns_near(const struct dp_clock *c, struct dp_clock_line *l, u64 tsc);
+
 /* The moment at which a pair was taken is known to so many nanoseconds. */
 u64 dp_clock_error_ns(const struct dp_clock *c);
 
