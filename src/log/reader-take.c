@@ -100,13 +100,13 @@ static struct dp_reader_source *last_of_all(struct dp_reader *r)
 	return least;
 }
 
-static void take_all(struct taking *t)
+static void take_all(struct taking *t, u64 share)
 {
 	struct dp_reader_source *s;
 
 	while ((s = last_of_all(t->r))) {
 		t->r->before = DP_MAX(t->r->before, s->stamp);
-		take_part(t, s, DP_READER_PART);
+		take_part(t, s, DP_MIN(share, (u64)DP_READER_PART));
 		dp_reader_done(t->r, s);
 	}
 }
@@ -139,7 +139,7 @@ int dp_reader_take(struct dp_reader *r, bool final, void (*fn)(struct dp_reader_
 		dp_reader_look(r, &r->src[i]);
 	t.now = dp_clock_mark(&r->clock);
 	if (final)
-		take_all(&t);
+		take_all(&t, share);
 	for (u32 i = 0; !final && i < r->g.nrings; i++)
 		take_share(&t, &r->src[i], share);
 	r->known = r->before = final ? now : known_now(r, now);

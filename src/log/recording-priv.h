@@ -53,8 +53,10 @@ struct dp_recording_programs { /* begins with zeroes */
 /* Records that wait, since older ones may follow. Begins with zeroes. */
 struct dp_recording_rings {
 	struct dp_order order;
-	u64 arranged; /* entries that are in order */
-	u64 damaged;  /* bytes of parts of rings that make no sense */
+	u64 known;       /* up to where was shown */
+	u64 fresh;       /* entries that are not in order yet: the last ones */
+	u64 kept, moved; /* records that have waited, and how often one was put in order */
+	u64 damaged;     /* bytes of parts of rings that make no sense */
 };
 
 /* What is not later than that is shown. False: enough. */
@@ -62,7 +64,9 @@ bool dp_recording_show_known(struct dp_recording_rings *w, u64 known, const stru
 /* A record that is true waits. False: no memory. */
 bool dp_recording_keep(struct dp_recording_rings *w, u32 source, const struct dp_record *rec);
 /* Behind those of a block: where too much waits, the older half is shown. False: enough. */
-bool dp_recording_arrange(struct dp_recording_rings *w, const struct dp_recording_ops *ops, void *arg);
+bool dp_recording_bound(struct dp_recording_rings *w, const struct dp_recording_ops *ops, void *arg);
+/* Behind the last block. */
+void dp_recording_show_rest(struct dp_recording_rings *w, const struct dp_recording_ops *ops, void *arg);
 
 /* 0, or what is wrong: E_REC_DAMAGED or E_REC_MEMORY. */
 enum dp_code dp_recording_take_program(struct dp_recording_programs *p, struct dp_recording_cursor *c);

@@ -496,7 +496,7 @@ static int play_ring(struct dp_recording *r, u32 source, struct dp_recording_cur
 		if (!(rec->flags & DP_REC_PAD) && !dp_recording_keep(&r->rings, source, rec))
 			return no_memory(r, err);
 	}
-	return !dp_recording_arrange(&r->rings, ops, arg);
+	return !dp_recording_bound(&r->rings, ops, arg);
 }
 
 /* Behind parts of rings (a successor of the recorder has written them): in one order with what waits of those. */
@@ -514,7 +514,7 @@ static int play_behind_rings(struct dp_recording *r, u32 source, struct dp_recor
 		if (!dp_recording_keep(&r->rings, source, rec))
 			return no_memory(r, err);
 	}
-	return !dp_recording_arrange(&r->rings, ops, arg);
+	return !dp_recording_bound(&r->rings, ops, arg);
 }
 
 /* 1: whoever takes them has enough. */
@@ -614,7 +614,7 @@ int dp_recording_play(struct dp_recording *r, const struct dp_recording_ops *ops
 		r->pos += sizeof(b) + b.size;
 	}
 	if (!enough) /* what comes before something that makes no sense, too */
-		dp_recording_show_known(&r->rings, ~(u64)0, ops, arg);
+		dp_recording_show_rest(&r->rings, ops, arg);
 	if (result >= 0 && r->damage.code) {
 		*err = r->damage;
 		return -(int)dp_error_info(err->code)->number;

@@ -395,6 +395,31 @@ static void what_is_never_certain_takes_no_more_memory(void **state)
 	close(rec.fd);
 }
 
+/* Each record is older than all before it, and each time more is certain: that must not take the square of all. */
+static void records_that_come_backwards_are_shown(void **state)
+{
+	struct {
+		struct dp_record head;
+		u64 words[WORDS];
+	} one = {.head = {.len = sizeof(one), .tid = 1}};
+	struct recording rec;
+	struct shown s = {0};
+	u64 sent = 200000;
+
+	begin(&rec);
+	for (u64 i = 0; i < sent; i++) {
+		struct dp_reader_part part = {.n = 1, .bytes = (u8 *)&one, .size = sizeof(one), .known = 1 + i};
+
+		one.head.tsc = 1000000000 - i;
+		one.words[0] = sent - i;
+		dp_formatter_part(rec.f, &part);
+	}
+	end(&rec);
+	assert_int_equal(play(&rec, &s), 0);
+	assert_int_equal(s.n, sent);
+	close(rec.fd);
+}
+
 /* In the file: what is beside it is shown. */
 static void a_forged_record_costs_its_part(void **state)
 {
@@ -434,6 +459,7 @@ int main(void)
 	    TEST(room_is_given_back_when_it_is_said),
 	    TEST(what_was_recorded_so_is_shown_in_order),
 	    TEST(what_is_never_certain_takes_no_more_memory),
+	    TEST(records_that_come_backwards_are_shown),
 	    TEST(a_forged_record_costs_its_part),
 	};
 
