@@ -32,8 +32,8 @@ struct dp_order { /* begins with zeroes */
 u8 *dp_order_put(struct dp_order *o, u64 len, u64 stamp, u64 pos, u32 from);
 
 /*
- * Brings entries in order again, which were up to the first `old` of them. Those of one stamp stay as they came. Returns
- * how many had to be moved past others.
+ * Brings entries in order again, which were up to the first `old` of them. Those of one stamp stay as they came.
+ * Returns how many had to be moved past others.
  */
 u64 dp_order_arrange(struct dp_order *o, u64 old);
 
