@@ -328,6 +328,7 @@ int dp_reader_drain(struct dp_reader *r, bool final, void (*fn)(const struct dp_
 		    void *arg)
 {
 	u64 now, limit, share, old = r->order.batch.n;
+	struct dp_clock_line line = {0};
 	const struct dp_record *rec;
 	int done = 0;
 
@@ -344,7 +345,7 @@ int dp_reader_drain(struct dp_reader *r, bool final, void (*fn)(const struct dp_
 	while ((rec = dp_order_next(&r->order, final ? ~(u64)0 : limit))) {
 		done++;
 		r->handed++;
-		fn(rec, dp_clock_ns(&r->clock, rec->tsc), arg);
+		fn(rec, dp_clock_ns_near(&r->clock, &line, rec->tsc), arg);
 	}
 	r->damaged += dp_order_close_up(&r->order); /* no memory: told with the other losses */
 	return done;
