@@ -344,6 +344,19 @@ def late():
 
 
 @alone
+def late_by_vfork():
+    """the same where the initialiser waits in the kernel, and does not stop for the driver"""
+    root()
+    insert(LATE, "main_work")
+    p = start([LATE], stdin=subprocess.PIPE, env=dict(os.environ, LATE_VFORK="1"))
+    time.sleep(3)  # until the driver has given it up, and looks whether it can have its probes there
+    p.stdin.write(b"\n")
+    p.stdin.close()
+    assert p.wait(LONG) == 0
+    wait_for(lambda: let_go(query()) == 1, timeout=LONG, what="that it was let go")
+
+
+@alone
 def late_in_trace():
     """the same of a program that a trace starts: its end tells that it did not wait"""
     root()

@@ -63,6 +63,7 @@ struct dp_thread {
 	struct user_regs_struct before; /* and what it goes on with then */
 	bool foreign;                   /* belongs to a forked child, held until its bytes are right */
 	bool followed;                  /* goes on to its next system call, of which on_call() is told */
+	bool bare;                      /* seized before, without our options: it gets them when it has stopped */
 	bool sharer;     /* belongs to another process in the same memory: a child of vfork before its exec */
 	int signal;      /* to be delivered when it goes on */
 	u64 blocked;     /* signals that it blocked when it was attached */

@@ -33,6 +33,9 @@ bool dp_shares_memory(pid_t a, pid_t b)
 
 static void mark_stopped(struct dp_tracer *t, struct dp_thread *th)
 {
+	/* Without them a stop at a system call looks like a trap of the program's, and would be given to it. */
+	if (th->bare && !ptrace(PTRACE_SETOPTIONS, th->tid, 0, DP_TRACE_OPTIONS))
+		th->bare = false;
 	th->running = false;
 	th->stopped_at = dp_now_ns();
 	t->stops++;

@@ -193,11 +193,12 @@ static int seize_new(struct dp_tracer *t)
 				closedir(dir);
 				return -EPERM;
 			}
-			/* An earlier detach could not stop it: it is ours already. */
+			/* An earlier detach, or dp_catch_start(), could not stop it: it is ours already. */
 			if (!add(t, tid)) {
 				closedir(dir);
 				return -ENOMEM;
 			}
+			t->v[t->n - 1].bare = true;
 			fresh++;
 		} else if (why == EPERM && tid == dp_memory_tid(t->pid)) {
 			closedir(dir);
