@@ -131,7 +131,7 @@ class Redis:
         text = self("INFO", "commandstats").decode()
         return {m.group(1): int(m.group(2)) for m in re.finditer(r"^cmdstat_([^:]+):calls=(\d+)", text, re.M)}
 
-    def bench(self, *args, timeout=90):
+    def bench(self, *args, timeout=600):
         tool, = need("redis-benchmark")
         r = subprocess.run([tool, "-s", self.path, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                            text=True, timeout=timeout)
