@@ -150,6 +150,8 @@ static bool start_guard(struct dp_run *run)
 static void open_watch(struct dp_run *run)
 {
 	run->no_watch = !start_guard(run);
+	if (run->no_watch)
+		dp_run_thaw_all(); /* whom a predecessor has left: guards begin with that */
 	run->watch_wake = control;
 }
 

@@ -477,6 +477,27 @@ def guard_killed():
 
 
 @alone
+def guard_lost():
+    """guard and keeper are killed while they hold somebody, and no other guard can be started: the driver lets him go"""
+    root()
+    other = os.path.join(DIR, "lost", "dprobes")
+    os.mkdir(os.path.dirname(other))
+    shutil.copy(DPROBES, other)
+    for path in (BRIEF, STATIC):
+        subprocess.run([other, "insert", program(path, "brief_work")], stdout=subprocess.DEVNULL, check=True)
+    send(signal.SIGSTOP, "driver-serve")
+    os.chmod(other, 0)  # guards are started from it
+    running = [start([path]) for path in (BRIEF, STATIC, BRIEF)]
+    wait_for(held, timeout=LONG, what="somebody to be held")
+    send(signal.SIGKILL, "guard", "keeper")
+    send(signal.SIGCONT, "driver-serve")
+    assert [p.wait(LONG) for p in running] == [0] * 3
+    wait_for(lambda: "not held at their start: the guard cannot be started" in query(), timeout=LONG, what="the reason")
+    wait_for(lambda: not held(), timeout=LONG, what="that nobody is held")
+    clean()
+
+
+@alone
 def both_killed():
     """both are killed at once: the keeper lets go whom they held"""
     killed("driver-serve", "guard")
