@@ -478,7 +478,7 @@ def guard_killed():
 
 @alone
 def guard_lost():
-    """guard and keeper are killed while they hold somebody, and no other guard can be started: the driver lets him go"""
+    """guard and keeper are killed while they hold somebody, and another guard cannot start: the driver lets them go"""
     root()
     other = os.path.join(DIR, "lost", "dprobes")
     os.mkdir(os.path.dirname(other))
