@@ -506,7 +506,8 @@ def debugger():
         if n % 3:
             time.sleep(0.004 * n)
         os.kill(o.pid, signal.SIGCONT)
-        assert o.p.stdout.readline() == "%d\n" % (n + 1), n
+        said = o.p.stdout.readline()
+        assert said == "%d\n" % (n + 1), (n, said, o.p.poll())
     wait_for(lambda: hits(dprobes("-q", check=0).stdout) == 31, what="31 hits, each once")
     assert not re.search(r"[1-9]\d* lost", dprobes("-q", check=0).stdout), dprobes("-q", check=0).stdout
     dprobes("-r", "-a", check=0)

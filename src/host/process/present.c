@@ -131,6 +131,9 @@ static void send_back(struct dp_session *s, pid_t tid, struct dp_hit_stopped *v,
 	if (tid == s->stepping && !step_out(s, tid, until))
 		return;
 	for (u32 i = 0; i < n && !ptrace(PTRACE_GETREGS, tid, 0, &user); i++) {
+		/* Once more, now that it stands: it may have gone on meanwhile, and have stopped at another hit. */
+		if (!dp_hit_slot_stopped(s->pid, slots[i], &v[i]))
+			continue;
 		if (dp_user_thread(&user) != v[i].thread || !is_ours(s, dp_user_ip(&user)))
 			continue;
 		if (v[i].behind) {
