@@ -483,6 +483,7 @@ def guard_lost():
     other = os.path.join(DIR, "lost", "dprobes")
     os.mkdir(os.path.dirname(other))
     shutil.copy(DPROBES, other)
+    wait_for(lambda: not ours("driver-serve"), timeout=LONG, what="the end of the driver of the test before")
     for path in (BRIEF, STATIC):
         subprocess.run([other, "insert", program(path, "brief_work")], stdout=subprocess.DEVNULL, check=True)
     send(signal.SIGSTOP, "driver-serve")
