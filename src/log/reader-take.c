@@ -13,7 +13,6 @@ struct taking {
 	u64 now;
 	void (*fn)(struct dp_reader_part *part, void *arg);
 	void *arg;
-	int n;
 };
 
 /* What is looked at afterwards is the copy: the program may write to the ring meanwhile, and only harms its records. */
@@ -30,7 +29,6 @@ static void hand_on(struct taking *t, struct dp_reader_part *part)
 	t->r->handed += part->n;
 	if (part->n)
 		t->fn(part, t->arg);
-	t->n += (int)part->n;
 }
 
 static void add(struct taking *t, struct dp_reader_source *s, struct dp_reader_part *part, struct dp_record *rec)
@@ -125,7 +123,7 @@ static u64 known_now(const struct dp_reader *r, u64 now)
 int dp_reader_take(struct dp_reader *r, bool final, void (*fn)(struct dp_reader_part *part, void *arg), void *arg)
 {
 	struct taking t = {.r = r, .fn = fn, .arg = arg};
-	u64 now, share = DP_MAX((DP_READER_BATCH / r->g.nrings) & ~(u64)7, (u64)DP_RECORD_MAX);
+	u64 now, before = r->handed, share = DP_MAX((DP_READER_BATCH / r->g.nrings) & ~(u64)7, (u64)DP_RECORD_MAX);
 
 	if (!dp_reader_begin(r, final))
 		return 0;
@@ -143,5 +141,5 @@ int dp_reader_take(struct dp_reader *r, bool final, void (*fn)(struct dp_reader_
 	for (u32 i = 0; !final && i < r->g.nrings; i++)
 		take_share(&t, &r->src[i], share);
 	r->known = r->before = final ? now : known_now(r, now);
-	return t.n;
+	return (int)(r->handed - before);
 }

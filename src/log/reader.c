@@ -329,8 +329,8 @@ int dp_reader_drain(struct dp_reader *r, bool final, void (*fn)(const struct dp_
 {
 	u64 now, limit, share, old = r->order.batch.n;
 	struct dp_clock_line line = {0};
+	u64 before = r->handed;
 	const struct dp_record *rec;
-	int done = 0;
 
 	if (!dp_reader_begin(r, final))
 		return 0;
@@ -343,12 +343,11 @@ int dp_reader_drain(struct dp_reader *r, bool final, void (*fn)(const struct dp_
 	r->known = limit;
 	dp_order_arrange(&r->order, old);
 	while ((rec = dp_order_next(&r->order, final ? ~(u64)0 : limit))) {
-		done++;
 		r->handed++;
 		fn(rec, dp_clock_ns_near(&r->clock, &line, rec->tsc), arg);
 	}
 	r->damaged += dp_order_close_up(&r->order); /* no memory: told with the other losses */
-	return done;
+	return (int)(r->handed - before);
 }
 
 u64 dp_reader_known(const struct dp_reader *r)

@@ -68,8 +68,26 @@ int dp_drain_turn(struct dp_drain *d, struct dp_tracee *session, struct dp_reade
 	return n;
 }
 
+struct passing_parts {
+	const struct dp_drain *drain;
+	void (*fn)(struct dp_reader_part *part, void *arg);
+	void *arg;
+};
+
+/* A part has about as many records as are passed on between two looks. */
+static void pass_part_on(struct dp_reader_part *part, void *arg)
+{
+	const struct passing_parts *p = arg;
+
+	p->fn(part, p->arg);
+	if (p->drain->often)
+		p->drain->often(p->drain->often_arg);
+}
+
 void dp_drain_parts(struct dp_drain *d, struct dp_tracee *session, struct dp_reader *reader,
 		    void (*fn)(struct dp_reader_part *part, void *arg), void *arg)
 {
-	end_turn(d, session, reader, dp_reader_take(reader, false, fn, arg));
+	struct passing_parts p = {d, fn, arg};
+
+	end_turn(d, session, reader, dp_reader_take(reader, false, pass_part_on, &p));
 }

@@ -98,22 +98,11 @@ int dp_guard_receive(int fd, struct guard_message *m, int *with)
 
 /* ---- those who are held ---- */
 
-/* The letter of a process's state. */
-static char state_of(pid_t pid)
+static bool is_alive(pid_t pid)
 {
-	char path[64], text[512], *p;
-	size_t n = 0;
-	FILE *f;
+	char state = dp_thread_state(pid, pid);
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	f = fopen(path, "re");
-	if (f) {
-		n = fread(text, 1, sizeof(text) - 1, f);
-		fclose(f);
-	}
-	text[n] = '\0';
-	p = strrchr(text, ')');
-	return p && p[1] == ' ' ? p[2] : '?';
+	return state && state != 'Z' && state != 'X';
 }
 
 /* Nanoseconds of a processor that a process has had; 0: not known. */
@@ -253,7 +242,7 @@ static void look_at_held(void)
 	for (u32 i = 0; i < nheld; i++) {
 		struct held *h = &held[i];
 		enum run_hold_state state = look_at_hold(h, now);
-		bool empty = state == RUN_HOLD_EMPTY, lives = !empty || strchr("ZX?", state_of(h->pid)) == NULL;
+		bool empty = state == RUN_HOLD_EMPTY, lives = !empty || is_alive(h->pid);
 		bool late = is_late(h, now);
 
 		if (h->hold.waits && lives && !late) {
@@ -431,7 +420,7 @@ static bool traces_somebody(pid_t pid)
 
 void dp_guard_look(pid_t of, struct dp_guard_look *l)
 {
-	char state = state_of(of);
+	char state = dp_thread_state(of, of);
 	u64 now = dp_now_ns();
 
 	if (state != 'T' && state != 't') {

@@ -217,7 +217,6 @@ static void show_part(struct dp_reader_part *part, void *arg)
 {
 	const struct draining *d = arg;
 	struct dp_trace *t = d->t;
-	const struct dp_drain *drain = &t->v[d->member]->drain;
 
 	t->read += part->n;
 	t->shown += part->n;
@@ -226,8 +225,6 @@ static void show_part(struct dp_reader_part *part, void *arg)
 		dp_formatter_part(t->formatter, part);
 		dp_output_line_done(&t->out);
 	}
-	if (drain->often)
-		drain->often(drain->often_arg);
 }
 
 static void keep(const struct dp_record *rec, u64 ns, void *arg)
@@ -283,7 +280,7 @@ static void drain_member(struct dp_trace *t, u32 i, bool final, u64 *known)
 	struct dp_trace_member *m = t->v[i];
 	struct draining d = {t, i};
 	/* Before the drain: its last records count. */
-	bool alive = !final && (m->is_inherited || dp_tracee_alive(&m->tracee));
+	bool alive = !final && (m->is_inherited || dp_tracee_alive(&m->tracee)), parts = takes_parts(t);
 	void (*show_one)(const struct dp_record *, u64, void *) = is_alone(t) ? show_alone : keep;
 
 	if (m->governor) {
@@ -292,9 +289,9 @@ static void drain_member(struct dp_trace *t, u32 i, bool final, u64 *known)
 	}
 	if (!alive && t->n > 1)
 		dp_tracee_remove(&m->tracee, NULL);
-	if (takes_parts(t) && alive)
+	if (parts && alive)
 		dp_drain_parts(&m->drain, &m->tracee, m->reader, show_part, &d);
-	else if (takes_parts(t))
+	else if (parts)
 		dp_reader_take(m->reader, true, show_part, &d);
 	else if (alive)
 		dp_drain_turn(&m->drain, &m->tracee, m->reader, show_one, &d);

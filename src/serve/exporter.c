@@ -20,11 +20,7 @@
 
 static const struct dp_http_part *load(const char **why)
 {
-	static const struct dp_http_part *part;
-
-	if (!part)
-		part = dp_part_load("http", "serve", why);
-	return part;
+	return dp_part_load("http", "serve", why);
 }
 
 const char *dp_exporter_library(void)

@@ -392,13 +392,15 @@ static void find_stacks(struct dp_caps *c, struct dp_tracer *t, const struct dp_
 
 int dp_fail_stuck(const struct dp_tracer *t, struct dp_error *err)
 {
-	bool frozen = dp_process_frozen(t->pid);
-	char state = dp_thread_state(t->pid, t->pid);
-	bool stopped = !frozen && (state == 'T' || state == 't'); /* t: while we trace it */
+	bool frozen, stopped;
+	char state;
 	int r;
 
 	if (t->dead)
 		return dp_fail(err, E_TARGET_GONE, "process %d", (int)t->pid);
+	frozen = dp_process_frozen(t->pid);
+	state = dp_thread_state(t->pid, t->pid);
+	stopped = !frozen && (state == 'T' || state == 't'); /* t: while we trace it */
 	r = dp_fail(err, E_TARGET_STUCK,
 		    frozen    ? "the control group of process %d is frozen"
 		    : stopped ? "process %d is stopped"

@@ -33,9 +33,7 @@ _Static_assert(sizeof(struct dp_regs) == offsetof(struct user_regs_struct, fs_ba
 
 static bool stands(pid_t pid, pid_t tid)
 {
-	char state[32];
-
-	return !dp_status_field(pid, tid, "State", state, sizeof(state)) && state[0] == 'T';
+	return dp_thread_state(pid, tid) == 'T';
 }
 
 /* Seized, and as it was: stopped with its process. False: it is not traced. */

@@ -7,11 +7,7 @@
 
 static const struct dp_ctf_part *load(const char **why)
 {
-	static const struct dp_ctf_part *part;
-
-	if (!part)
-		part = dp_part_load("ctf", "log", why);
-	return part;
+	return dp_part_load("ctf", "log", why);
 }
 
 static const char *missing(void)
