@@ -76,23 +76,22 @@ static void sort_entries(struct dp_order_entry *v, struct dp_order_entry *tmp, u
 }
 
 /* What came behind `old` mostly has later stamps than what was there. */
-u64 dp_order_arrange(struct dp_order *o, u64 old)
+void dp_order_arrange(struct dp_order *o, u64 old)
 {
 	struct dp_order_batch *b = &o->batch;
 	u64 least = ~(u64)0, lo;
 	bool ordered = true;
 
 	if (old == b->n || !grow((void **)&o->spare.index, &o->spare.index_room, sizeof(struct dp_order_entry), b->n))
-		return 0;
+		return;
 	for (u64 i = old; i < b->n; i++) {
 		least = DP_MIN(least, b->index[i].stamp);
 		ordered &= i == b->first || b->index[i - 1].stamp <= b->index[i].stamp;
 	}
 	if (ordered) /* as what one thread writes is */
-		return 0;
+		return;
 	lo = b->first + DP_COUNT_UP_TO(b->index + b->first, old - b->first, stamp, least);
 	sort_entries(b->index + lo, o->spare.index, b->n - lo);
-	return b->n - lo;
 }
 
 /* The rest moves to the other batch, which takes over. */

@@ -31,11 +31,8 @@ struct dp_order { /* begins with zeroes */
 /* Room for one more record of len bytes. NULL: no memory. */
 u8 *dp_order_put(struct dp_order *o, u64 len, u64 stamp, u64 pos, u32 from);
 
-/*
- * Brings entries in order again, which were up to the first `old` of them. Those of one stamp stay as they came.
- * Returns how many had to be moved past others.
- */
-u64 dp_order_arrange(struct dp_order *o, u64 old);
+/* Brings entries in order again, which were up to the first `old` of them. Those of one stamp stay as they came. */
+void dp_order_arrange(struct dp_order *o, u64 old);
 
 /* The next one up to that stamp, which counts as handed out now and stays until the next put. NULL: there is none. */
 static inline const struct dp_record *dp_order_next(struct dp_order *o, u64 limit)

@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "log/order.h"
 #include "log/recording-read.h"
 
 /* A block that is being taken apart; what was asked for behind its end is not there. */
@@ -49,24 +48,6 @@ struct dp_recording_programs { /* begins with zeroes */
 	u64 nwords;                              /* of the tables, and that are being shown */
 	struct dp_recording_tables_read printed; /* the one that was met last */
 };
-
-/* Records that wait, since older ones may follow. Begins with zeroes. */
-struct dp_recording_rings {
-	struct dp_order order;
-	u64 known;       /* up to where was shown */
-	u64 fresh;       /* entries that are not in order yet: the last ones */
-	u64 kept, moved; /* records that have waited, and how often one was put in order */
-	u64 damaged;     /* bytes of parts of rings that make no sense */
-};
-
-/* What is not later than that is shown. False: enough. */
-bool dp_recording_show_known(struct dp_recording_rings *w, u64 known, const struct dp_recording_ops *ops, void *arg);
-/* A record that is true waits. False: no memory. */
-bool dp_recording_keep(struct dp_recording_rings *w, u32 source, const struct dp_record *rec);
-/* Behind those of a block: where too much waits, the older half is shown. False: enough. */
-bool dp_recording_bound(struct dp_recording_rings *w, const struct dp_recording_ops *ops, void *arg);
-/* Behind the last block. */
-void dp_recording_show_rest(struct dp_recording_rings *w, const struct dp_recording_ops *ops, void *arg);
 
 /* 0, or what is wrong: E_REC_DAMAGED or E_REC_MEMORY. */
 enum dp_code dp_recording_take_program(struct dp_recording_programs *p, struct dp_recording_cursor *c);

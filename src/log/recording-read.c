@@ -45,7 +45,6 @@ struct dp_recording {
 	size_t events_room, sources_room, names_room, tasks_room;
 	struct dp_recording_table name_table, task_table;
 	struct dp_recording_programs programs;
-	struct dp_recording_rings rings;
 };
 
 /* A text of that size, its NUL included. NULL: it is none. */
@@ -395,15 +394,10 @@ static int read_block(struct dp_recording *r, const struct dp_recording_block *b
 	return 0;
 }
 
-static bool is_of_records(const struct dp_recording_block *b)
-{
-	return b->kind == DP_RECORDING_DATA || b->kind == DP_RECORDING_RING;
-}
-
 static int describe(struct dp_recording *r, const struct dp_recording_block *b, struct dp_error *err)
 {
 	struct dp_recording_cursor c = {0};
-	int result = is_of_records(b) ? 0 : read_block(r, b, &c, err);
+	int result = b->kind == DP_RECORDING_DATA ? 0 : read_block(r, b, &c, err);
 
 	if (result)
 		return result;
@@ -468,63 +462,12 @@ static bool record_ok(const struct dp_recording *r, const struct dp_record *rec,
 	return !(rec->flags & ~(dp_recording_hit(r, rec->event)->probe ? PROGRAM_FLAGS : KNOWN_FLAGS));
 }
 
-/* Of a part of a ring: it may be one that was passed over, whose length is all that is said of it. */
-static bool ring_record_ok(const struct dp_recording *r, const struct dp_record *rec, size_t left)
-{
-	if (left >= sizeof(*rec) && rec->flags & DP_REC_PAD)
-		return rec->len >= sizeof(*rec) && !(rec->len % 8) && rec->len <= left;
-	return record_ok(r, rec, left) && !dp_recording_hit(r, rec->event)->probe;
-}
-
-/* 1: whoever takes them has enough. What makes no sense costs the rest of its part: the others stand for themselves. */
-static int play_ring(struct dp_recording *r, u32 source, struct dp_recording_cursor *c,
-		     const struct dp_recording_ops *ops, void *arg, struct dp_error *err)
-{
-	const struct dp_recording_ring *ring = dp_recording_take(c, sizeof(*ring));
-	const struct dp_record *rec;
-
-	if (!ring || source >= r->info.nsources)
-		return bad(r, err, "a part of a ring");
-	if (!dp_recording_show_known(&r->rings, ring->known, ops, arg))
-		return 1;
-	for (; c->left; dp_recording_take(c, rec->len)) {
-		rec = (const struct dp_record *)c->p;
-		if (!ring_record_ok(r, rec, c->left)) {
-			r->rings.damaged += c->left;
-			break;
-		}
-		if (!(rec->flags & DP_REC_PAD) && !dp_recording_keep(&r->rings, source, rec))
-			return no_memory(r, err);
-	}
-	return !dp_recording_bound(&r->rings, ops, arg);
-}
-
-/* Behind parts of rings (a successor of the recorder has written them): in one order with what waits of those. */
-static int play_behind_rings(struct dp_recording *r, u32 source, struct dp_recording_cursor *c,
-			     const struct dp_recording_ops *ops, void *arg, struct dp_error *err)
-{
-	const struct dp_record *rec = (const struct dp_record *)c->p;
-
-	if (record_ok(r, rec, c->left) && !dp_recording_show_known(&r->rings, rec->tsc, ops, arg))
-		return 1;
-	for (; c->left; dp_recording_take(c, rec->len)) {
-		rec = (const struct dp_record *)c->p;
-		if (!record_ok(r, rec, c->left))
-			return bad(r, err, "a record");
-		if (!dp_recording_keep(&r->rings, source, rec))
-			return no_memory(r, err);
-	}
-	return !dp_recording_bound(&r->rings, ops, arg);
-}
-
 /* 1: whoever takes them has enough. */
 static int play_data(struct dp_recording *r, u32 source, struct dp_recording_cursor *c,
 		     const struct dp_recording_ops *ops, void *arg, struct dp_error *err)
 {
 	if (source >= r->info.nsources)
 		return bad(r, err, "records of a process that is not described");
-	if (!dp_order_is_empty(&r->rings.order))
-		return play_behind_rings(r, source, c, ops, arg, err);
 	while (c->left) {
 		const struct dp_record *rec = (const struct dp_record *)c->p;
 
@@ -567,8 +510,7 @@ static int play_block(struct dp_recording *r, const struct dp_recording_block *b
 		      void *arg, struct dp_error *err)
 {
 	bool wanted = b->kind == DP_RECORDING_DATA || b->kind == DP_RECORDING_TASK || b->kind == DP_RECORDING_LOST ||
-		      b->kind == DP_RECORDING_TABLES || b->kind == DP_RECORDING_INTERVAL ||
-		      b->kind == DP_RECORDING_RING;
+		      b->kind == DP_RECORDING_TABLES || b->kind == DP_RECORDING_INTERVAL;
 	struct dp_recording_cursor c = {0};
 	const u64 *lost;
 	int result = wanted ? read_block(r, b, &c, err) : 0;
@@ -577,8 +519,6 @@ static int play_block(struct dp_recording *r, const struct dp_recording_block *b
 		return result;
 	if (b->kind == DP_RECORDING_DATA)
 		return play_data(r, b->source, &c, ops, arg, err);
-	if (b->kind == DP_RECORDING_RING)
-		return play_ring(r, b->source, &c, ops, arg, err);
 	if (b->kind == DP_RECORDING_TASK)
 		return take_task(r, b->source, &c, err);
 	if (b->kind == DP_RECORDING_TABLES)
@@ -592,36 +532,22 @@ static int play_block(struct dp_recording *r, const struct dp_recording_block *b
 	return 0;
 }
 
-static void forget_rings(struct dp_recording *r)
-{
-	dp_order_free(&r->rings.order);
-	r->rings = (struct dp_recording_rings){.damaged = 0};
-}
-
 int dp_recording_play(struct dp_recording *r, const struct dp_recording_ops *ops, void *arg, struct dp_error *err)
 {
 	struct dp_recording_block b;
-	bool enough = false;
 	int result;
 
-	forget_rings(r);
 	r->pos = r->info.head.size;
 	while (!(result = next_head(r, &b, err))) {
 		result = play_block(r, &b, ops, arg, err);
-		enough = result > 0;
 		if (result)
 			break;
 		r->pos += sizeof(b) + b.size;
 	}
-	if (!enough) /* what comes before something that makes no sense, too */
-		dp_recording_show_rest(&r->rings, ops, arg);
 	if (result >= 0 && r->damage.code) {
 		*err = r->damage;
 		return -(int)dp_error_info(err->code)->number;
 	}
-	if (result >= 0 && r->rings.damaged)
-		return dp_fail(err, E_REC_DAMAGED, "%.150s: %llu bytes of records", r->path,
-			       (unsigned long long)r->rings.damaged);
 	return DP_MIN(result, 0);
 }
 
@@ -641,10 +567,10 @@ static int read_head(struct dp_recording *r, struct dp_error *err)
 	if (fstat(r->fd, &st) || st.st_size < (off_t)sizeof(*h) || !read_at(r, 0, h, sizeof(*h)) ||
 	    h->magic != DP_RECORDING_MAGIC)
 		return dp_fail(err, E_REC_NONE, "%.200s", r->path);
-	if (h->version < DP_RECORDING_VERSION || h->version > DP_RECORDING_VERSION_RINGS || h->size < sizeof(*h) ||
+	if (h->version < DP_RECORDING_VERSION || h->version > DP_RECORDING_VERSION_PROGRAMS || h->size < sizeof(*h) ||
 	    h->size > 1u << 20 || h->size % 8)
 		return dp_fail(err, E_REC_VERSION, "%.150s has version %u, this dprobes reads %u to %u", r->path,
-			       h->version, DP_RECORDING_VERSION, DP_RECORDING_VERSION_RINGS);
+			       h->version, DP_RECORDING_VERSION, DP_RECORDING_VERSION_PROGRAMS);
 	h->system[sizeof(h->system) - 1] = h->release[sizeof(h->release) - 1] = '\0';
 	h->machine[sizeof(h->machine) - 1] = h->host[sizeof(h->host) - 1] = '\0';
 	r->end = (u64)st.st_size;
@@ -689,7 +615,6 @@ void dp_recording_close(struct dp_recording *r)
 	dp_recording_table_free(&r->name_table);
 	dp_recording_table_free(&r->task_table);
 	dp_recording_free_programs(&r->programs);
-	forget_rings(r);
 	free(r->events);
 	free(r->sources);
 	free(r->names);

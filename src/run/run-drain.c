@@ -42,9 +42,11 @@ static void pass_on(const struct dp_record *rec, u64 ns, void *arg)
 		p->drain->often(p->drain->often_arg);
 }
 
-/* Behind a look at the rings that has found n records. */
-static void end_turn(struct dp_drain *d, struct dp_tracee *session, const struct dp_reader *reader, int n)
+int dp_drain_turn(struct dp_drain *d, struct dp_tracee *session, struct dp_reader *reader,
+		  void (*fn)(const struct dp_record *rec, u64 ns, void *arg), void *arg)
 {
+	struct passing p = {.drain = d, .fn = fn, .arg = arg};
+	int n = d->often ? dp_reader_drain(reader, false, pass_on, &p) : dp_reader_drain(reader, false, fn, arg);
 	u64 now = dp_now_ns();
 
 	dp_tracee_tend_soon(session);
@@ -56,38 +58,5 @@ static void end_turn(struct dp_drain *d, struct dp_tracee *session, const struct
 	}
 	d->rest_ns = next_rest(reader, d->rest_ns, n, d->sessions);
 	d->due_ns = now + d->rest_ns;
-}
-
-int dp_drain_turn(struct dp_drain *d, struct dp_tracee *session, struct dp_reader *reader,
-		  void (*fn)(const struct dp_record *rec, u64 ns, void *arg), void *arg)
-{
-	struct passing p = {.drain = d, .fn = fn, .arg = arg};
-	int n = d->often ? dp_reader_drain(reader, false, pass_on, &p) : dp_reader_drain(reader, false, fn, arg);
-
-	end_turn(d, session, reader, n);
 	return n;
-}
-
-struct passing_parts {
-	const struct dp_drain *drain;
-	void (*fn)(struct dp_reader_part *part, void *arg);
-	void *arg;
-};
-
-/* A part has about as many records as are passed on between two looks. */
-static void pass_part_on(struct dp_reader_part *part, void *arg)
-{
-	const struct passing_parts *p = arg;
-
-	p->fn(part, p->arg);
-	if (p->drain->often)
-		p->drain->often(p->drain->often_arg);
-}
-
-void dp_drain_parts(struct dp_drain *d, struct dp_tracee *session, struct dp_reader *reader,
-		    void (*fn)(struct dp_reader_part *part, void *arg), void *arg)
-{
-	struct passing_parts p = {d, fn, arg};
-
-	end_turn(d, session, reader, dp_reader_take(reader, false, pass_part_on, &p));
 }
