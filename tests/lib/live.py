@@ -147,3 +147,10 @@ def drivers():
         if ours and ("DPROBES_DIR=" + os.environ["DPROBES_DIR"]).encode() in env:
             found.append(int(pid))
     return found
+
+
+def kill_drivers():
+    """Kill the test's own drivers. One that has nothing left to do may end by itself meanwhile."""
+    for pid in drivers():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)

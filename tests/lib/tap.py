@@ -253,6 +253,13 @@ def name_of(fn):
     return " ".join((fn.__doc__ or fn.__name__).split())
 
 
+def end_all(children):
+    for p in children:
+        if p.poll() is None:
+            p.kill()
+            p.wait()
+
+
 def run():
     """Run the tests of the program, or those whose names contain $DP_ONLY, and speak TAP."""
     failed = 0
@@ -261,7 +268,7 @@ def run():
     print("1..%d" % len(_tests))
     for n, fn in enumerate(_tests, 1):
         name = name_of(fn)
-        begin = time.time()
+        begin, started = time.time(), len(_children)
         try:
             fn()
             print("ok %d - %s (%.1f s)" % (n, name, time.time() - begin), flush=True)
@@ -272,8 +279,6 @@ def run():
             print("not ok %d - %s" % (n, name), flush=True)
             for line in traceback.format_exc().splitlines():
                 print("# " + line, flush=True)
-    for p in _children:
-        if p.poll() is None:
-            p.kill()
-            p.wait()
+            end_all(_children[started:])  # the next tests shall find what they expect
+    end_all(_children)
     sys.exit(1 if failed else 0)

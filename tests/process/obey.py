@@ -47,5 +47,6 @@ def hits(text, probe=0):
 
 
 def kill_driver():
-    os.kill(drivers()[0], 9)
+    assert drivers()
+    kill_drivers()
     wait_for(lambda: not drivers(), what="the driver's death")

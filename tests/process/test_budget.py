@@ -264,8 +264,7 @@ def the_driver_has_a_budget():
     text = query()
     assert hits(text, 1) == after["calm"] - begin["calm"], (begin, after, text)
     assert "lv 1 = %d" % (after["calm"] - begin["calm"]) in dprobes("vars", "--all", check=0).stdout
-    for pid in drivers():
-        os.kill(pid, signal.SIGKILL)
+    kill_drivers()
     text = query()
     assert "budget 5 %" in text and hits(text, 1) == after["calm"] - begin["calm"], text
     p("go")

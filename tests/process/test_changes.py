@@ -259,8 +259,7 @@ def killed_in_changes():
         p = start([DPROBES, *chance.choice([["insert", more, "--replace"], ["insert", stays, "--merge"],
                                             ["remove", "--name", base]])])
         time.sleep(chance.random() * 0.08)
-        for pid in drivers():
-            os.kill(pid, 9)
+        kill_drivers()
         p.wait(60)
         a = o.calls()["steady"]
         o.go()

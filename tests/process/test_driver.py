@@ -25,8 +25,7 @@ def killed_in_changes():
         end = time.monotonic() + chance.random() * 0.1
         while time.monotonic() < end:
             assert o("add 1 1") == "2" and o("fork 2 2") == "4"
-        for pid in drivers():
-            os.kill(pid, 9)
+        kill_drivers()
         p.wait(60)
     dprobes("-r", "-a", check=0)
     assert o("add 1 1") == "2" and not our_mappings(o.pid) and not code_differs(o.pid)
@@ -182,8 +181,7 @@ def adoption_at_random():
             assert o("add %d 1" % n) == str(n + 1)
             n += 1
             time.sleep(0.0001)
-        for pid in drivers():
-            os.kill(pid, 9)
+        kill_drivers()
         q.wait(60)
     text = dprobes("query", check=0).stdout
     recorded, lost = (int(re.search(r"\b%s (\d+)" % what, text).group(1)) for what in ("recorded", "lost"))

@@ -507,8 +507,7 @@ def beside_programs():
     assert hits(t, "left") == middle["left"] - begin["left"]
     t = armed(trace(o.pid, "p right count()"), o.pid)
     o.go()
-    for pid in drivers():
-        os.kill(pid, signal.SIGKILL)
+    kill_drivers()
     time.sleep(0.1)
     end = o.calls()
     assert inserted_hits(COUNTS) == end["steady"] - begin["steady"]  # a successor went on

@@ -181,8 +181,7 @@ def killed():
         dprobes("insert", chance.choice(paths), "-p", o.pid, "--replace")
         p = start([DPROBES, *map(str, step(chance, paths, o.pid))])
         time.sleep(chance.random() * 0.05)
-        for pid in drivers():
-            os.kill(pid, signal.SIGKILL)
+        kill_drivers()
         p.wait(60)
         if i % 5 == 4:  # one that comes to what was left
             end_of(trace(o, *OTHERS))
