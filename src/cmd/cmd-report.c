@@ -243,6 +243,8 @@ static void print_json(const struct dp_recording *r, const struct dp_recording_i
 
 static void tell(const struct report *t, const struct dp_recording_info *info)
 {
+	u64 left_out = dp_recording_left_out(t->r.from);
+
 	if (!t->quiet && !t->r.max_events)
 		put_summary(stderr, info);
 	if (t->r.lost)
@@ -250,6 +252,9 @@ static void tell(const struct report *t, const struct dp_recording_info *info)
 	if (info->cut)
 		dp_ui_note("the recording ends in the middle of a block: its last %llu bytes are left out",
 			   (unsigned long long)info->cut);
+	if (left_out)
+		dp_ui_note("its last %llu records are left out: older ones of other processors may be missing",
+			   (unsigned long long)left_out);
 }
 
 static void on_progress(u64 done, u64 total)

@@ -15,6 +15,7 @@
 #include "log/aggregate.h"
 #include "log/format.h"
 #include "log/log-rpn.h"
+#include "log/reader.h"
 #include "log/scope.h"
 #include "log/sinks.h"
 
@@ -40,6 +41,8 @@ struct dp_formatter {
 	char comm[16];          /* of those whose name nobody has seen; empty: not known */
 	struct dp_scope *scope; /* NULL: all calls are shown */
 	struct dp_time_span spans[DP_NTIMES];
+	u32 nlooked;        /* events that were looked at: */
+	bool has_addresses; /* one has addresses, whose names a recording keeps */
 	union dp_sink_room sink;
 };
 
@@ -245,6 +248,7 @@ void dp_formatter_events(struct dp_formatter *f, const struct dp_event_info *eve
 {
 	f->env.events = events;
 	f->env.nevents = n;
+	f->nlooked = 0;
 }
 
 /* ---- records ---- */
@@ -273,25 +277,103 @@ void dp_formatter_times(struct dp_formatter *f, struct dp_time_span spans[DP_NTI
 	memset(f->spans, 0, sizeof(f->spans));
 }
 
-void dp_formatter_record(struct dp_formatter *f, const struct dp_record *rec, u64 ns)
+/* The record's event is one of ours. */
+static struct dp_sink_record describe(struct dp_formatter *f, const struct dp_record *rec, u64 ns)
 {
-	struct dp_sink_record r = {.rec = rec, .ns = ns, .source = f->source};
-	const struct dp_event_info *ev;
+	const struct dp_event_info *ev = &f->env.events[rec->event];
+	struct dp_sink_record r = {.rec = rec, .ns = ns, .source = f->source, .event = ev};
 
-	if (rec->event >= f->env.nevents || (rec->flags & DP_REC_PAD))
-		return;
-	ev = &f->env.events[rec->event];
-	r.event = ev;
 	r.task = task_name(f, rec, ns);
 	r.tid = task_id(f, rec->tid); /* after the name */
 	r.pid = task_process(f, rec->tid);
 	dp_view_init(&r.view, rec, ev->layout);
+	return r;
+}
+
+void dp_formatter_record(struct dp_formatter *f, const struct dp_record *rec, u64 ns)
+{
+	struct dp_sink_record r;
+
+	if (rec->event >= f->env.nevents || (rec->flags & DP_REC_PAD))
+		return;
+	r = describe(f, rec, ns);
 	if (f->scope && !dp_scope_takes(f->scope, &r))
 		return;
 	extend(f, DP_TIME_HITS, ns);
 	dp_line_reset(&f->line);
 	dp_walk_event(&f->sink.s, &r);
 	write_line(f);
+}
+
+/* ---- parts of rings ---- */
+
+bool dp_formatter_takes_parts(const struct dp_formatter *f)
+{
+	return f->sink.s.ops->part && !f->scope;
+}
+
+static bool has_addresses(const struct dp_layout *l)
+{
+	for (u32 i = 0; i < l->nfields; i++)
+		if (dp_field_is_address(&l->fields[i]))
+			return true;
+	return l->has_ret_addr;
+}
+
+static void look_at_events(struct dp_formatter *f)
+{
+	f->has_addresses = false;
+	for (u32 i = 0; i < f->env.nevents && !f->has_addresses; i++)
+		f->has_addresses = has_addresses(f->env.events[i].layout);
+	f->nlooked = f->env.nevents;
+}
+
+/* The thread whose record was met last in a part: its name is looked up again as if each record asked for it. */
+struct met {
+	u32 tid;
+	u64 ns;
+};
+
+static bool is_met(struct met *m, const struct dp_record *rec)
+{
+	if (m->ns && rec->tid == m->tid && rec->tsc - m->ns <= LOOK_AGAIN_NS)
+		return true;
+	*m = (struct met){rec->tid, DP_MAX(rec->tsc, 1ull)};
+	return false;
+}
+
+void dp_formatter_part(struct dp_formatter *f, struct dp_reader_part *part)
+{
+	struct met met = {0};
+	struct dp_record *rec;
+
+	if (f->nlooked != f->env.nevents)
+		look_at_events(f);
+	dp_line_reset(&f->line);
+	f->sink.s.in_part = true;
+	for (u64 at = 0; at < part->size; at += rec->len) {
+		rec = (struct dp_record *)(part->bytes + at);
+		if (rec->event >= f->env.nevents) {
+			rec->flags |= DP_REC_PAD;
+		} else if (!is_met(&met, rec) ||
+			   (f->has_addresses && has_addresses(f->env.events[rec->event].layout))) {
+			const struct dp_sink_record r = describe(f, rec, rec->tsc);
+
+			dp_walk_event(&f->sink.s, &r);
+		}
+	}
+	f->sink.s.in_part = false;
+	if (part->n) {
+		extend(f, DP_TIME_HITS, part->since);
+		extend(f, DP_TIME_HITS, part->until);
+	}
+	f->sink.s.ops->part(&f->sink.s, f->source, part);
+	if (f->line.broken) { /* without what the records need they are not written, either */
+		f->sink.s.trouble = "there was no memory for some records";
+		return;
+	}
+	write_line(f);
+	fwrite_unlocked(part->bytes, 1, part->size, f->out);
 }
 
 static bool is_of_body(const struct dp_rpn_probe *p)

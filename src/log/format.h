@@ -12,6 +12,7 @@
 #include "log/symbol.h"
 #include "program/program.h"
 
+struct dp_reader_part;
 struct dp_record;
 struct dp_recording_env;
 struct dp_sink_ops;
@@ -95,6 +96,13 @@ void dp_formatter_head(struct dp_formatter *f);
 /* One record. Task names are looked up in /proc by thread and cached. A failure to write shows
  * in ferror() of the stream. */
 void dp_formatter_record(struct dp_formatter *f, const struct dp_record *rec, u64 ns);
+
+/*
+ * Instead: a part of a ring as it is (log/reader.h), in a format that can be told so. Records of no event become filler
+ * there. Only what stands beside records is made of them: names of threads, and of addresses where events have some.
+ */
+bool dp_formatter_takes_parts(const struct dp_formatter *f);
+void dp_formatter_part(struct dp_formatter *f, struct dp_reader_part *part);
 
 /* When what was put has happened, by CLOCK_MONOTONIC. until 0: there was nothing. */
 struct dp_time_span {

@@ -14,61 +14,13 @@
 #include <unistd.h>
 
 #include "abi/abi-record.h"
-#include "log/clock.h"
-#include "log/reader.h"
+#include "log/reader-priv.h"
 
-#define HOLD_MS 50               /* how long a record waits for others with older stamps, */
-#define HOLD_SHORT_MS 10         /* and where it takes room that is getting scarce meanwhile */
-#define BATCH_MAX ((u64)2 << 20) /* bytes copied out of all rings in one drain: they stay in a processor's cache */
 #define PAGE 4096u
+#define HOLD_MS 50         /* how long a record waits for others with older stamps, */
+#define HOLD_SHORT_MS 10   /* and where it takes room that is getting scarce meanwhile */
 #define AHEAD_LEAST 65536u /* bytes of a ring that have pages before anybody writes */
 #define WORDS 64           /* read in one call */
-
-struct source {
-	struct dp_ring *ring;
-	const u8 *data;
-	u64 tail;  /* ours; the one in the ring is for the producers */
-	u64 given; /* the one in the ring */
-	u64 next;  /* the first record that is not logged, as of dp_reader_propose() */
-	u64 least; /* of those that wait somewhere else, */
-	bool has_least;
-	u64 ahead; /* bytes of data that have pages, as far as we know */
-	bool locked;
-};
-
-struct entry { /* one record in the batch */
-	u64 tsc;
-	u64 off;
-	u64 pos; /* in its ring, */
-	u32 src; /* which is this one */
-};
-
-/* Records that were copied out and wait, one behind the other, with an index that is sorted. */
-struct batch {
-	u8 *bytes;
-	u64 used, room;
-	u64 gone; /* of the bytes used, those of records that were handed out */
-	struct entry *index;
-	u64 first, n, index_room; /* entries before first were handed out */
-};
-
-struct dp_reader {
-	struct dp_ring_map map;
-	struct dp_rings g; /* its layout; the header in shared memory may be overwritten */
-	struct source *src;
-	struct batch batch, spare;
-	struct dp_clock clock;
-	u64 damaged;
-	bool keep;   /* room is given back by dp_reader_release() */
-	u64 known;   /* stamp up to which records were handed out */
-	u64 handed;  /* records, in all */
-	u64 horizon; /* stamps may be this many ticks ahead of now */
-	unsigned pressure;
-	bool is_scarce; /* room: half of a ring is not given back */
-	bool has_more;  /* a ring: the drain has taken its part of it */
-	bool (*alive)(u32 tid, void *arg);
-	void *alive_arg;
-};
 
 /* ---- life ---- */
 
@@ -122,7 +74,7 @@ int dp_reader_open(struct dp_reader **out, const struct dp_ring_map *map, struct
 	r->g = g;
 	r->alive = thread_alive;
 	for (u32 i = 0; i < g.nrings; i++) {
-		struct source *s = &r->src[i];
+		struct dp_reader_source *s = &r->src[i];
 
 		s->ring = dp_ring_of(map, i);
 		s->data = (const u8 *)s->ring + PAGE;
@@ -135,18 +87,12 @@ int dp_reader_open(struct dp_reader **out, const struct dp_ring_map *map, struct
 	return 0;
 }
 
-static void batch_free(struct batch *b)
-{
-	dp_free(b->bytes);
-	dp_free(b->index);
-}
-
 void dp_reader_close(struct dp_reader *r)
 {
 	if (!r)
 		return;
-	batch_free(&r->batch);
-	batch_free(&r->spare);
+	dp_order_free(&r->order);
+	dp_free(r->part);
 	dp_free(r->src);
 	dp_free(r);
 }
@@ -159,41 +105,8 @@ void dp_reader_set_alive(struct dp_reader *r, bool (*alive)(u32 tid, void *arg),
 
 /* ---- copying out of the rings ---- */
 
-static bool grow(void **p, u64 *room, u64 unit, u64 want)
-{
-	u64 bigger = DP_MAX(*room * 2, (u64)1024);
-	void *q;
-
-	if (want <= *room)
-		return true;
-	bigger = DP_MAX(bigger, want);
-	q = dp_resize(*p, *room * unit, bigger * unit);
-	if (!q)
-		return false;
-	*p = q;
-	*room = bigger;
-	return true;
-}
-
-/* Room for one more record of len bytes, or NULL. */
-static u8 *batch_put(struct batch *b, u64 len, u64 tsc, u64 pos, u32 src)
-{
-	u8 *at;
-
-	if (!grow((void **)&b->bytes, &b->room, 1, b->used + len) ||
-	    !grow((void **)&b->index, &b->index_room, sizeof(*b->index), b->n + 1))
-		return NULL;
-	at = b->bytes + b->used;
-	b->index[b->n++] = (struct entry){tsc, b->used, pos, src};
-	b->used += len;
-	return at;
-}
-
-/*
- * Copy from the ring word by word; a record goes on at offset 0 behind the ring's end. Volatile:
- * each word is read once, whatever the program does to it meanwhile.
- */
-static void copy_words(const struct dp_reader *r, const struct source *s, u64 pos, void *dst, u64 len)
+/* Word by word; a record goes on at offset 0 behind the ring's end. */
+void dp_reader_copy(const struct dp_reader *r, const struct dp_reader_source *s, u64 pos, void *dst, u64 len)
 {
 	u64 mask = r->g.ring_size - 1;
 
@@ -204,8 +117,7 @@ static void copy_words(const struct dp_reader *r, const struct source *s, u64 po
 	}
 }
 
-/* Whether a record with this header can be true, given how much is there. */
-static bool header_ok(const struct dp_reader *r, const struct dp_record *h, u64 avail, u64 now)
+bool dp_reader_header_ok(const struct dp_reader *r, const struct dp_record *h, u64 avail, u64 now)
 {
 	if (h->len % 8 || h->len < sizeof(*h) || h->len > DP_RECORD_MAX || h->len > avail)
 		return false;
@@ -218,15 +130,10 @@ static bool header_ok(const struct dp_reader *r, const struct dp_record *h, u64 
 	return h->tsc <= now || h->tsc - now <= r->horizon;
 }
 
-/* Skip filler at pos. Returns its length, 0 when there is none. */
-static u64 padding_at(const struct dp_reader *r, const struct source *s, u64 pos, u64 avail)
+u64 dp_reader_filler(u64 first, u64 avail)
 {
-	u64 first;
-	u16 len, flags;
+	u16 len = (u16)first, flags = (u16)(first >> 16);
 
-	copy_words(r, s, pos, &first, 8);
-	len = (u16)first;
-	flags = (u16)(first >> 16);
 	return (flags & DP_REC_PAD) && len >= 8 && !(len % 8) && len <= avail ? len : 0;
 }
 
@@ -235,33 +142,35 @@ static u64 padding_at(const struct dp_reader *r, const struct source *s, u64 pos
  * no memory for it; what makes no sense is dropped together with all that stands behind it,
  * because where the next record begins is then unknown.
  */
-static bool take(struct dp_reader *r, struct source *s, u64 head, u64 now)
+static bool take(struct dp_reader *r, struct dp_reader_source *s, u64 now)
 {
-	u64 avail = head - s->tail, skip = padding_at(r, s, s->tail, avail);
+	u64 avail = s->head - s->tail, first, skip;
 	struct dp_record h;
 	u8 *dst;
 
+	dp_reader_copy(r, s, s->tail, &first, sizeof(first));
+	skip = dp_reader_filler(first, avail);
 	if (skip) {
 		s->tail += skip;
 		return true;
 	}
 	if (avail >= sizeof(h))
-		copy_words(r, s, s->tail, &h, sizeof(h));
-	if (avail < sizeof(h) || !header_ok(r, &h, avail, now)) {
+		dp_reader_copy(r, s, s->tail, &h, sizeof(h));
+	if (avail < sizeof(h) || !dp_reader_header_ok(r, &h, avail, now)) {
 		r->damaged += avail;
-		s->tail = head;
+		s->tail = s->head;
 		return true;
 	}
-	dst = batch_put(&r->batch, h.len, h.tsc, s->tail, (u32)(s - r->src));
+	dst = dp_order_put(&r->order, h.len, h.tsc, s->tail, (u32)(s - r->src));
 	if (!dst)
 		return false;
 	memcpy(dst, &h, sizeof(h));
-	copy_words(r, s, s->tail + sizeof(h), dst + sizeof(h), h.len - sizeof(h));
+	dp_reader_copy(r, s, s->tail + sizeof(h), dst + sizeof(h), h.len - sizeof(h));
 	s->tail += h.len;
 	return true;
 }
 
-static void give(struct source *s, u64 tail)
+static void give(struct dp_reader_source *s, u64 tail)
 {
 	/* Pairs with the producer's acquire of tail: our reads come before its writes to that room.
 	 */
@@ -296,7 +205,7 @@ static void map_there(const struct dp_reader *r, const u8 *from, u64 n)
  * Pages that the program is going to write to for the first time are made here, not in its hits: four times as many as
  * it has used, so that a ring that holds little stays small.
  */
-static void make_pages(const struct dp_reader *r, struct source *s, u64 head)
+static void make_pages(const struct dp_reader *r, struct dp_reader_source *s, u64 head)
 {
 	u64 used = DP_MIN(head, r->g.ring_size), want = DP_ALIGN_UP(used * 4, (u64)PAGE);
 
@@ -309,34 +218,49 @@ static void make_pages(const struct dp_reader *r, struct source *s, u64 head)
 	s->ahead = want;
 }
 
+void dp_reader_look(struct dp_reader *r, struct dp_reader_source *s)
+{
+	u64 avail;
+
+	/* Pairs with the producer's release of head: the words of the records are visible. */
+	s->head = __atomic_load_n(&s->ring->head, __ATOMIC_ACQUIRE);
+	avail = s->head - s->tail;
+	make_pages(r, s, s->head);
+	if (__atomic_load_n(&s->ring->tail, __ATOMIC_RELAXED) != s->given)
+		r->damaged += 8; /* overwritten; mended below */
+	if (avail > r->g.ring_size || (s->head | s->tail) & 7) {
+		r->damaged += DP_MIN(avail, r->g.ring_size);
+		s->tail = s->head;
+	}
+	r->pressure = DP_MAX(r->pressure, (unsigned)((s->head - s->tail) * 100 / r->g.ring_size));
+	r->is_scarce |= r->keep && s->head - s->given > r->g.ring_size / 2;
+}
+
+void dp_reader_done(struct dp_reader *r, struct dp_reader_source *s)
+{
+	if (!r->keep)
+		give(s, s->tail);
+}
+
 /*
  * Empty one ring into the batch, at most `share` bytes. Returns the stamp up to which this ring
  * is known: `now`, or that of the last record taken when some had to stay.
  */
-static u64 empty(struct dp_reader *r, struct source *s, u64 share, u64 now)
+static u64 empty(struct dp_reader *r, struct dp_reader_source *s, u64 share, u64 now)
 {
-	/* Pairs with the producer's release of head: the words of the records are visible. */
-	u64 head = __atomic_load_n(&s->ring->head, __ATOMIC_ACQUIRE);
-	u64 avail = head - s->tail, start = s->tail, known = now;
+	const struct dp_order_batch *b = &r->order.batch;
+	u64 start, known = now;
 
-	make_pages(r, s, head);
-	if (__atomic_load_n(&s->ring->tail, __ATOMIC_RELAXED) != s->given)
-		r->damaged += 8; /* overwritten; mended below */
-	if (avail > r->g.ring_size || (head | s->tail) & 7) {
-		r->damaged += DP_MIN(avail, r->g.ring_size);
-		s->tail = head;
-	}
-	r->pressure = DP_MAX(r->pressure, (unsigned)((head - s->tail) * 100 / r->g.ring_size));
-	r->is_scarce |= r->keep && head - s->given > r->g.ring_size / 2;
-	while (s->tail != head) {
-		if (s->tail - start >= share || !take(r, s, head, now)) {
+	dp_reader_look(r, s);
+	start = s->tail;
+	while (s->tail != s->head) {
+		if (s->tail - start >= share || !take(r, s, now)) {
 			r->has_more |= s->tail - start >= share;
-			known = r->batch.n ? DP_MIN(now, r->batch.index[r->batch.n - 1].tsc) : 0;
+			known = b->n ? DP_MIN(now, b->index[b->n - 1].stamp) : 0;
 			break;
 		}
 	}
-	if (!r->keep)
-		give(s, s->tail);
+	dp_reader_done(r, s);
 	return known;
 }
 
@@ -345,7 +269,7 @@ static u64 empty(struct dp_reader *r, struct source *s, u64 share, u64 now)
  * head is its last write: freeing the ring is all there is to do. The exchange fails when the ring
  * has changed hands meanwhile.
  */
-static void free_if_dead(struct dp_reader *r, struct source *s)
+static void free_if_dead(struct dp_reader *r, struct dp_reader_source *s)
 {
 	u32 owner = __atomic_load_n(&s->ring->owner, __ATOMIC_RELAXED);
 	u32 tid = owner & 0x7fffffff; /* the top bit only says that the ring is taken */
@@ -356,103 +280,16 @@ static void free_if_dead(struct dp_reader *r, struct source *s)
 	__atomic_compare_exchange_n(&s->ring->owner, &owner, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* ---- order ---- */
-
-/*
- * Merge sort that starts from the runs which are there already: the index is made of one nearly
- * sorted run for each ring. Equal stamps keep their order. tmp has room for n entries.
- */
-static void sort_entries(struct entry *v, struct entry *tmp, u64 n)
-{
-	struct entry *from = v, *to = tmp;
-	u64 runs;
-
-	do {
-		u64 i = 0, out = 0;
-
-		runs = 0;
-		while (i < n) {
-			u64 mid = i + 1, end, a = i, b;
-
-			while (mid < n && from[mid - 1].tsc <= from[mid].tsc)
-				mid++;
-			end = mid < n ? mid + 1 : mid;
-			while (end < n && from[end - 1].tsc <= from[end].tsc)
-				end++;
-			for (b = mid; a < mid || b < end;)
-				to[out++] = b == end || (a < mid && from[a].tsc <= from[b].tsc) ? from[a++] : from[b++];
-			i = end;
-			runs++;
-		}
-		struct entry *swap = from;
-		from = to;
-		to = swap;
-	} while (runs > 1);
-	if (from != v)
-		memcpy(v, from, n * sizeof(*v));
-}
-
-/*
- * Bring the index in order again: it was up to `old`, and what came behind mostly has later stamps than what was there.
- */
-static void put_in_order(struct dp_reader *r, u64 old)
-{
-	struct batch *b = &r->batch;
-	u64 least = ~(u64)0, lo;
-	bool ordered = true;
-
-	if (old == b->n || !grow((void **)&r->spare.index, &r->spare.index_room, sizeof(struct entry), b->n))
-		return;
-	for (u64 i = old; i < b->n; i++) {
-		least = DP_MIN(least, b->index[i].tsc);
-		ordered &= i == b->first || b->index[i - 1].tsc <= b->index[i].tsc;
-	}
-	if (ordered) /* as what one thread writes is */
-		return;
-	lo = b->first + DP_COUNT_UP_TO(b->index + b->first, old - b->first, tsc, least);
-	sort_entries(b->index + lo, r->spare.index, b->n - lo);
-}
-
-/*
- * Give up the room of what was handed out, once it is more than what is left: so each record is moved once at most on
- * average. The rest moves to the other batch, which takes over.
- */
-static void make_room(struct dp_reader *r)
-{
-	struct batch *b = &r->batch, *spare = &r->spare, swap;
-
-	if (b->first == b->n) {
-		b->used = b->gone = b->first = b->n = 0;
-		return;
-	}
-	if (b->gone < b->used - b->gone || b->gone < 65536)
-		return;
-	spare->used = spare->gone = spare->first = spare->n = 0;
-	for (u64 i = b->first; i < b->n; i++) {
-		const struct dp_record *rec = (const struct dp_record *)(b->bytes + b->index[i].off);
-		u8 *dst = batch_put(spare, rec->len, rec->tsc, b->index[i].pos, b->index[i].src);
-
-		if (!dst) {
-			r->damaged += rec->len; /* no memory: told with the other losses */
-			continue;
-		}
-		memcpy(dst, rec, rec->len);
-	}
-	swap = *b;
-	*b = *spare;
-	*spare = swap;
-}
-
 /*
  * Nothing waits anywhere, and nobody holds a ring. Most of a thousand targets are like that at any time: it costs no
  * more than a look at what their programs have not written to.
  */
 static bool is_quiet(const struct dp_reader *r)
 {
-	if (r->batch.first != r->batch.n)
+	if (!dp_order_is_empty(&r->order))
 		return false;
 	for (u32 i = 0; i < r->g.nrings; i++) {
-		const struct source *s = &r->src[i];
+		const struct dp_reader_source *s = &r->src[i];
 
 		if (!(s->locked ? !__atomic_load_n(&s->ring->owner, __ATOMIC_RELAXED) : s->ahead) ||
 		    __atomic_load_n(&s->ring->head, __ATOMIC_RELAXED) != s->tail || s->tail != s->given ||
@@ -462,41 +299,51 @@ static bool is_quiet(const struct dp_reader *r)
 	return true;
 }
 
-int dp_reader_drain(struct dp_reader *r, bool final, void (*fn)(const struct dp_record *rec, u64 ns, void *arg),
-		    void *arg)
+u64 dp_reader_certain(const struct dp_reader *r, u64 now)
+{
+	return now - (r->is_scarce ? HOLD_SHORT_MS : HOLD_MS) * dp_clock_ticks_per_ms(&r->clock);
+}
+
+bool dp_reader_begin(struct dp_reader *r, bool final)
 {
 	/* The stamp comes first: whatever was committed before it is seen below. */
-	u64 now = dp_clock_stamp(), limit, share;
-	struct batch *b = &r->batch;
-	u64 old = b->n, before = r->handed;
-	struct dp_clock_line line = {0};
+	u64 now = dp_clock_stamp();
 
 	r->pressure = 0;
 	r->is_scarce = r->has_more = false;
 	if (is_quiet(r)) {
-		r->known = final ? now : now - HOLD_MS * dp_clock_ticks_per_ms(&r->clock);
-		return 0;
+		r->known = final ? now : dp_reader_certain(r, now);
+		return false;
 	}
-	limit = now = dp_clock_mark(&r->clock);
-	share = DP_MAX(BATCH_MAX / r->g.nrings, (u64)DP_RECORD_MAX);
-	for (u32 i = 0; i < r->g.nrings; i++) {
+	for (u32 i = 0; i < r->g.nrings; i++)
 		if (r->src[i].locked)
 			free_if_dead(r, &r->src[i]);
-		limit = DP_MIN(limit, empty(r, &r->src[i], final ? ~(u64)0 : share, now));
-	}
-	if (!final)
-		limit = DP_MIN(limit,
-			       now - (r->is_scarce ? HOLD_SHORT_MS : HOLD_MS) * dp_clock_ticks_per_ms(&r->clock));
-	r->known = limit;
-	put_in_order(r, old);
-	while (b->first < b->n && (final || b->index[b->first].tsc <= limit)) {
-		const struct dp_record *rec = (const struct dp_record *)(b->bytes + b->index[b->first++].off);
+	return true;
+}
 
-		b->gone += rec->len;
+int dp_reader_drain(struct dp_reader *r, bool final, void (*fn)(const struct dp_record *rec, u64 ns, void *arg),
+		    void *arg)
+{
+	u64 now, limit, share, old = r->order.batch.n;
+	struct dp_clock_line line = {0};
+	u64 before = r->handed;
+	const struct dp_record *rec;
+
+	if (!dp_reader_begin(r, final))
+		return 0;
+	limit = now = dp_clock_mark(&r->clock);
+	share = DP_MAX(DP_READER_BATCH / r->g.nrings, (u64)DP_RECORD_MAX);
+	for (u32 i = 0; i < r->g.nrings; i++)
+		limit = DP_MIN(limit, empty(r, &r->src[i], final ? ~(u64)0 : share, now));
+	if (!final)
+		limit = DP_MIN(limit, dp_reader_certain(r, now));
+	r->known = limit;
+	dp_order_arrange(&r->order, old);
+	while ((rec = dp_order_next(&r->order, final ? ~(u64)0 : limit))) {
 		r->handed++;
 		fn(rec, dp_clock_ns_near(&r->clock, &line, rec->tsc), arg);
 	}
-	make_room(r);
+	r->damaged += dp_order_close_up(&r->order); /* no memory: told with the other losses */
 	return (int)(r->handed - before);
 }
 
@@ -522,14 +369,14 @@ bool dp_reader_has_moved(const struct dp_reader *r)
 
 struct dp_reader_mark dp_reader_mark(const struct dp_reader *r)
 {
-	const struct entry *e = &r->batch.index[r->batch.first - 1];
+	const struct dp_order_entry *e = dp_order_last(&r->order);
 
-	return (struct dp_reader_mark){e->src, e->pos};
+	return (struct dp_reader_mark){e->from, e->pos};
 }
 
 void dp_reader_withhold(struct dp_reader *r, struct dp_reader_mark mark)
 {
-	struct source *s = &r->src[mark.ring];
+	struct dp_reader_source *s = &r->src[mark.ring];
 
 	/* The oldest of those that wait: positions only grow, and lie within a ring's size. */
 	if (!s->has_least || s->tail - mark.pos > s->tail - s->least)
@@ -539,12 +386,12 @@ void dp_reader_withhold(struct dp_reader *r, struct dp_reader_mark mark)
 
 void dp_reader_propose(struct dp_reader *r, u64 epoch)
 {
-	const struct batch *b = &r->batch;
+	const struct dp_order_batch *b = &r->order.batch;
 
 	for (u64 i = b->first; i < b->n; i++)
-		dp_reader_withhold(r, (struct dp_reader_mark){b->index[i].src, b->index[i].pos});
+		dp_reader_withhold(r, (struct dp_reader_mark){b->index[i].from, b->index[i].pos});
 	for (u32 i = 0; i < r->g.nrings; i++) {
-		struct source *s = &r->src[i];
+		struct dp_reader_source *s = &r->src[i];
 
 		s->next = s->has_least ? s->least : s->tail;
 		s->has_least = false;
@@ -559,7 +406,7 @@ void dp_reader_propose(struct dp_reader *r, u64 epoch)
 void dp_reader_release(struct dp_reader *r)
 {
 	for (u32 i = 0; i < r->g.nrings; i++) {
-		struct source *s = &r->src[i];
+		struct dp_reader_source *s = &r->src[i];
 
 		if (s->next != s->given || __atomic_load_n(&s->ring->tail, __ATOMIC_RELAXED) != s->given)
 			give(s, s->next);

@@ -37,6 +37,24 @@ void dp_reader_close(struct dp_reader *r);
 int dp_reader_drain(struct dp_reader *r, bool final, void (*fn)(const struct dp_record *rec, u64 ns, void *arg),
 		    void *arg);
 
+/*
+ * Instead, for whoever puts records in order later: parts of rings as they are there, one behind the other. Each record
+ * was checked as above, and is in memory of ours. Nothing is held back. Parts come in the order of time as far as they
+ * would not be too small: a part may go on for 4 KiB where another ring has older records. What one call has handed out
+ * lacks none of them, and the last part has no records, and tells so (known). Behind it dp_reader_drain() may follow,
+ * not the other way round.
+ */
+struct dp_reader_part {
+	u32 ring;
+	u32 n;            /* records; 0: ring, since and until tell nothing */
+	u8 *bytes;        /* of them, valid during the call; tsc: CLOCK_MONOTONIC in ns */
+	u64 size;         /* at most DP_READER_PART */
+	u64 since, until; /* the least and the largest of the records' times */
+	u64 known;        /* nothing that comes is older, this part included, but of hits that were under way */
+};
+#define DP_READER_PART (256u << 10)
+int dp_reader_take(struct dp_reader *r, bool final, void (*fn)(struct dp_reader_part *part, void *arg), void *arg);
+
 /* How many records were handed out so far, the one under way among them. */
 u64 dp_reader_handed(const struct dp_reader *r);
 

@@ -45,6 +45,9 @@ struct dp_recording {
 	size_t events_room, sources_room, names_room, tasks_room;
 	struct dp_recording_table name_table, task_table;
 	struct dp_recording_programs programs;
+	struct dp_recording_rings rings;
+	u64 left_out; /* records */
+	bool is_ended;
 };
 
 /* A text of that size, its NUL included. NULL: it is none. */
@@ -345,6 +348,7 @@ static int take_end(struct dp_recording *r, struct dp_recording_cursor *c, struc
 	if (!end)
 		return bad(r, err, "its end");
 	r->info.lasted_ns = end->lasted_ns;
+	r->is_ended = true;
 	return 0;
 }
 
@@ -394,11 +398,35 @@ static int read_block(struct dp_recording *r, const struct dp_recording_block *b
 	return 0;
 }
 
+/* Of records it is only seen how old they are, and that only from the first one on that are of a ring. */
+static int look_at_records(struct dp_recording *r, const struct dp_recording_block *b, struct dp_error *err)
+{
+	struct dp_recording_ring ring;
+	struct dp_record rec = {.tsc = 0};
+	u64 since;
+
+	if (b->kind == DP_RECORDING_DATA && !r->rings.n)
+		return 0;
+	if (b->kind == DP_RECORDING_DATA) {
+		if (b->size < sizeof(rec) || !read_at(r, r->pos + sizeof(*b), &rec, sizeof(rec)))
+			return bad(r, err, "records");
+		since = rec.tsc;
+	} else {
+		if (b->size < sizeof(ring) || !read_at(r, r->pos + sizeof(*b), &ring, sizeof(ring)))
+			return bad(r, err, "a part of a ring");
+		since = ring.since;
+	}
+	return dp_recording_note(&r->rings, since) ? 0 : no_memory(r, err);
+}
+
 static int describe(struct dp_recording *r, const struct dp_recording_block *b, struct dp_error *err)
 {
 	struct dp_recording_cursor c = {0};
-	int result = b->kind == DP_RECORDING_DATA ? 0 : read_block(r, b, &c, err);
+	int result;
 
+	if (b->kind == DP_RECORDING_DATA || b->kind == DP_RECORDING_RING)
+		return look_at_records(r, b, err);
+	result = read_block(r, b, &c, err);
 	if (result)
 		return result;
 	switch (b->kind) {
@@ -447,6 +475,7 @@ static int first_pass(struct dp_recording *r, struct dp_error *err)
 		return result;
 	if (result < 0)
 		r->damage = *err;
+	dp_recording_noted(&r->rings);
 	r->end = r->pos;
 	r->info.cut = result < 0 ? 0 : size - r->end;
 	return 0;
@@ -462,12 +491,66 @@ static bool record_ok(const struct dp_recording *r, const struct dp_record *rec,
 	return !(rec->flags & ~(dp_recording_hit(r, rec->event)->probe ? PROGRAM_FLAGS : KNOWN_FLAGS));
 }
 
+/* Of a part of a ring: it may be one that was passed over, whose length is all that is said of it. */
+static bool ring_record_ok(const struct dp_recording *r, const struct dp_record *rec, size_t left)
+{
+	if (left >= sizeof(*rec) && rec->flags & DP_REC_PAD)
+		return rec->len >= sizeof(*rec) && !(rec->len % 8) && rec->len <= left;
+	return record_ok(r, rec, left) && !dp_recording_hit(r, rec->event)->probe;
+}
+
+/* 1: whoever takes them has enough. What makes no sense costs the rest of its part: the others stand for themselves. */
+static int play_ring(struct dp_recording *r, u32 source, struct dp_recording_cursor *c,
+		     const struct dp_recording_ops *ops, void *arg, struct dp_error *err)
+{
+	const struct dp_recording_ring *ring = dp_recording_take(c, sizeof(*ring));
+	const struct dp_record *rec;
+
+	if (!ring || source >= r->info.nsources)
+		return bad(r, err, "a part of a ring");
+	if (!dp_recording_show_known(&r->rings, ring->known, ops, arg))
+		return 1;
+	for (; c->left; dp_recording_take(c, rec->len)) {
+		rec = (const struct dp_record *)c->p;
+		if (!ring_record_ok(r, rec, c->left)) {
+			r->rings.damaged += c->left;
+			break;
+		}
+		if (!(rec->flags & DP_REC_PAD) && !dp_recording_keep(&r->rings, source, rec))
+			return no_memory(r, err);
+	}
+	return !dp_recording_bound(&r->rings, ops, arg);
+}
+
+/* Behind parts of rings they are in one order with what waits of those: of a second process, or a successor's. */
+static int play_behind_rings(struct dp_recording *r, u32 source, struct dp_recording_cursor *c,
+			     const struct dp_recording_ops *ops, void *arg, struct dp_error *err)
+{
+	const struct dp_record *rec;
+	bool first = true;
+
+	for (; c->left; dp_recording_take(c, rec->len)) {
+		rec = (const struct dp_record *)c->p;
+		if (!record_ok(r, rec, c->left))
+			return bad(r, err, "a record");
+		if (first && !dp_recording_show_known(&r->rings, rec->tsc, ops, arg))
+			return 1;
+		first = false;
+		if (!dp_recording_keep(&r->rings, source, rec))
+			return no_memory(r, err);
+		r->rings.known = DP_MAX(r->rings.known, rec->tsc); /* all that are older were written before it */
+	}
+	return !dp_recording_bound(&r->rings, ops, arg);
+}
+
 /* 1: whoever takes them has enough. */
 static int play_data(struct dp_recording *r, u32 source, struct dp_recording_cursor *c,
 		     const struct dp_recording_ops *ops, void *arg, struct dp_error *err)
 {
 	if (source >= r->info.nsources)
 		return bad(r, err, "records of a process that is not described");
+	if (r->rings.at)
+		return play_behind_rings(r, source, c, ops, arg, err);
 	while (c->left) {
 		const struct dp_record *rec = (const struct dp_record *)c->p;
 
@@ -510,7 +593,8 @@ static int play_block(struct dp_recording *r, const struct dp_recording_block *b
 		      void *arg, struct dp_error *err)
 {
 	bool wanted = b->kind == DP_RECORDING_DATA || b->kind == DP_RECORDING_TASK || b->kind == DP_RECORDING_LOST ||
-		      b->kind == DP_RECORDING_TABLES || b->kind == DP_RECORDING_INTERVAL;
+		      b->kind == DP_RECORDING_TABLES || b->kind == DP_RECORDING_INTERVAL ||
+		      b->kind == DP_RECORDING_RING;
 	struct dp_recording_cursor c = {0};
 	const u64 *lost;
 	int result = wanted ? read_block(r, b, &c, err) : 0;
@@ -519,6 +603,8 @@ static int play_block(struct dp_recording *r, const struct dp_recording_block *b
 		return result;
 	if (b->kind == DP_RECORDING_DATA)
 		return play_data(r, b->source, &c, ops, arg, err);
+	if (b->kind == DP_RECORDING_RING)
+		return play_ring(r, b->source, &c, ops, arg, err);
 	if (b->kind == DP_RECORDING_TASK)
 		return take_task(r, b->source, &c, err);
 	if (b->kind == DP_RECORDING_TABLES)
@@ -535,20 +621,34 @@ static int play_block(struct dp_recording *r, const struct dp_recording_block *b
 int dp_recording_play(struct dp_recording *r, const struct dp_recording_ops *ops, void *arg, struct dp_error *err)
 {
 	struct dp_recording_block b;
+	bool enough = false;
 	int result;
 
+	dp_recording_begin_rings(&r->rings, r->is_ended && !r->damage.code);
+	r->left_out = 0;
 	r->pos = r->info.head.size;
 	while (!(result = next_head(r, &b, err))) {
 		result = play_block(r, &b, ops, arg, err);
+		enough = result > 0;
 		if (result)
 			break;
 		r->pos += sizeof(b) + b.size;
 	}
+	if (!enough) /* what comes before something that makes no sense, too */
+		r->left_out = dp_recording_show_rest(&r->rings, ops, arg);
 	if (result >= 0 && r->damage.code) {
 		*err = r->damage;
 		return -(int)dp_error_info(err->code)->number;
 	}
+	if (result >= 0 && r->rings.damaged)
+		return dp_fail(err, E_REC_DAMAGED, "%.150s: %llu bytes of records", r->path,
+			       (unsigned long long)r->rings.damaged);
 	return DP_MIN(result, 0);
+}
+
+u64 dp_recording_left_out(const struct dp_recording *r)
+{
+	return r->left_out;
 }
 
 void dp_recording_place(const struct dp_recording *r, u64 *done, u64 *total)
@@ -567,10 +667,10 @@ static int read_head(struct dp_recording *r, struct dp_error *err)
 	if (fstat(r->fd, &st) || st.st_size < (off_t)sizeof(*h) || !read_at(r, 0, h, sizeof(*h)) ||
 	    h->magic != DP_RECORDING_MAGIC)
 		return dp_fail(err, E_REC_NONE, "%.200s", r->path);
-	if (h->version < DP_RECORDING_VERSION || h->version > DP_RECORDING_VERSION_PROGRAMS || h->size < sizeof(*h) ||
+	if (h->version < DP_RECORDING_VERSION || h->version > DP_RECORDING_VERSION_RINGS || h->size < sizeof(*h) ||
 	    h->size > 1u << 20 || h->size % 8)
 		return dp_fail(err, E_REC_VERSION, "%.150s has version %u, this dprobes reads %u to %u", r->path,
-			       h->version, DP_RECORDING_VERSION, DP_RECORDING_VERSION_PROGRAMS);
+			       h->version, DP_RECORDING_VERSION, DP_RECORDING_VERSION_RINGS);
 	h->system[sizeof(h->system) - 1] = h->release[sizeof(h->release) - 1] = '\0';
 	h->machine[sizeof(h->machine) - 1] = h->host[sizeof(h->host) - 1] = '\0';
 	r->end = (u64)st.st_size;
@@ -615,6 +715,7 @@ void dp_recording_close(struct dp_recording *r)
 	dp_recording_table_free(&r->name_table);
 	dp_recording_table_free(&r->task_table);
 	dp_recording_free_programs(&r->programs);
+	dp_recording_free_rings(&r->rings);
 	free(r->events);
 	free(r->sources);
 	free(r->names);

@@ -72,6 +72,12 @@ struct dp_recording_ops {
 /* The records in their order. E_REC_DAMAGED: all before that was handed on. E_REC_MEMORY. */
 int dp_recording_play(struct dp_recording *r, const struct dp_recording_ops *ops, void *arg, struct dp_error *err);
 
+/*
+ * How many records at the end it has not handed on, though they are sound: the recording was not ended, and of other
+ * processors older ones may be missing.
+ */
+u64 dp_recording_left_out(const struct dp_recording *r);
+
 /* How far dp_recording_play() has come, in bytes, and of how many. */
 void dp_recording_place(const struct dp_recording *r, u64 *done, u64 *total);
 

@@ -14,6 +14,7 @@
 #define DP_RECORDING_MAGIC 0x0a316365727064d0ull /* "\xd0dprec1\n" */
 #define DP_RECORDING_VERSION 1
 #define DP_RECORDING_VERSION_PROGRAMS 2 /* the same, with records of probe programs, which the first one did not have */
+#define DP_RECORDING_VERSION_RINGS 3    /* 1, with parts of rings, which the others do not have */
 #define DP_RECORDING_BLOCK 0x6b6c6270u  /* "pblk" */
 #define DP_RECORDING_BLOCK_MAX (16u << 20)
 #define DP_RECORDING_EVENTS (1u << 20)
@@ -51,6 +52,7 @@ enum dp_recording_kind {
 	DP_RECORDING_PROBE,     /* struct dp_recording_probe and its text; indexes are those of events */
 	DP_RECORDING_TABLES,    /* struct dp_recording_tables, then struct dp_recording_run, each with its words */
 	DP_RECORDING_INTERVAL,  /* u64: the tables before it were what there was at this time, and are not the last */
+	DP_RECORDING_RING,      /* struct dp_recording_ring, then records as in DATA, but in the order of one ring */
 };
 
 /* A text stands behind what it belongs to, with a NUL, filled up to 8 bytes; sizes count the NUL. */
@@ -86,6 +88,12 @@ struct dp_recording_name {
 	u64 addr;
 	u32 text; /* its size; 1: it has no name */
 	u32 pad;
+};
+
+struct dp_recording_ring { /* times in nanoseconds, as those of the records */
+	u32 ring, n;       /* records */
+	u64 known;         /* nothing that comes is older, this block included, but of hits that were under way */
+	u64 since, until;  /* the least and the largest of the records' times */
 };
 
 struct dp_recording_row {
@@ -158,6 +166,7 @@ struct dp_recording_env {
 	/* struct dp_recording_budget and what follows it; nothing: there was no budget. May be NULL. */
 	void (*budget)(void *arg, struct dp_line *to);
 	bool of_programs; /* the records are of programs: a source is the id of a process */
+	bool has_rings;   /* there may be parts of rings (dp_formatter_ring()) */
 };
 
 /* Where and when. env may be NULL. */

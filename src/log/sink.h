@@ -15,6 +15,7 @@
 struct dp_agg_table;
 struct dp_agg_view;
 struct dp_format_env;
+struct dp_reader_part;
 struct dp_rpn_context;
 struct dp_rpn_head;
 struct dp_rpn_unit;
@@ -119,11 +120,13 @@ struct dp_sink_ops {
 	void (*commit)(struct dp_sink *s);      /* the log was read: write what waits in the sink */
 	void (*finish)(struct dp_sink *s);      /* behind the last record */
 	void (*lost)(struct dp_sink *s, u64 n); /* so many more found no room, about here */
-	bool takes_min;                         /* it leaves out brief calls (dp_graph_options.min_ns) */
-	bool takes_addresses;                   /* of an event's fields no others: they may have names */
-	bool takes_tables_again;                /* of a whole format: not only at the end, but as they are by then */
-	bool is_directory;                      /* it writes into the directory env->path, not to the line */
-	const char *(*missing)(void);           /* why the format cannot be written; NULL: it can. May be NULL */
+	/* A part of a ring, as a whole: its bytes are written behind what is put. See in_part. */
+	void (*part)(struct dp_sink *s, u32 source, const struct dp_reader_part *part);
+	const char *(*missing)(void); /* why the format cannot be written; NULL: it can. May be NULL */
+	bool takes_min;               /* it leaves out brief calls (dp_graph_options.min_ns) */
+	bool takes_addresses;         /* of an event's fields no others: they may have names */
+	bool takes_tables_again;      /* of a whole format: not only at the end, but as they are by then */
+	bool is_directory;            /* it writes into the directory env->path, not to the line */
 };
 
 struct dp_sink {
@@ -140,6 +143,7 @@ struct dp_sink {
 	u64 more;                        /* bit N: the group at depth N has a member already */
 	unsigned depth;
 	bool program;        /* the record is a probe program's */
+	bool in_part;        /* the record is one of a part that comes as a whole: only what is beside it is put */
 	u64 interval_ns;     /* the tables that come are those of this moment, and not the last; 0: they are */
 	const char *trouble; /* why the output is not whole; NULL: it is */
 };

@@ -55,6 +55,11 @@ static inline bool dp_field_is_signed(const struct dp_field *f)
 	return f->type >= DP_FIELD_S8 && f->type <= DP_FIELD_S64;
 }
 
+static inline bool dp_field_is_address(const struct dp_field *f)
+{
+	return f->type == DP_FIELD_SYMBOL || f->type == DP_FIELD_FRAME;
+}
+
 static inline bool dp_field_is_hex(const struct dp_field *f)
 {
 	return f->type >= DP_FIELD_X8 && f->type <= DP_FIELD_X64;

@@ -2,11 +2,6 @@
 /* Goes through an event's record and hands its fields to a sink, whatever the sink makes of them. Kernel-clean. */
 #include "log/sink.h"
 
-static bool is_address(const struct dp_field *field)
-{
-	return field->type == DP_FIELD_SYMBOL || field->type == DP_FIELD_FRAME;
-}
-
 static void element(struct dp_sink *s, const struct dp_view *v, unsigned i, unsigned at)
 {
 	const struct dp_field *field = &v->layout->fields[i];
@@ -22,7 +17,7 @@ static void element(struct dp_sink *s, const struct dp_view *v, unsigned i, unsi
 		out.len = value.len;
 	} else if (field->type == DP_FIELD_CHAR) {
 		out.kind = DP_SINK_CHAR;
-	} else if (is_address(field)) {
+	} else if (dp_field_is_address(field)) {
 		out.kind = DP_SINK_ADDRESS;
 		out.behind_call = field->type == DP_FIELD_FRAME && at > 0;
 	} else {
@@ -62,7 +57,7 @@ void dp_walk_event(struct dp_sink *s, const struct dp_sink_record *r)
 	s->program = false;
 	s->ops->begin(s, r);
 	for (unsigned i = 0; i < r->view.layout->nfields; i++)
-		if (!s->ops->takes_addresses || is_address(&r->view.layout->fields[i]))
+		if (!s->ops->takes_addresses || dp_field_is_address(&r->view.layout->fields[i]))
 			walk_field(s, &r->view, i);
 	s->ops->end(s, r);
 }

@@ -42,11 +42,9 @@ static void pass_on(const struct dp_record *rec, u64 ns, void *arg)
 		p->drain->often(p->drain->often_arg);
 }
 
-int dp_drain_turn(struct dp_drain *d, struct dp_tracee *session, struct dp_reader *reader,
-		  void (*fn)(const struct dp_record *rec, u64 ns, void *arg), void *arg)
+/* Behind a look at the rings that has found n records. */
+static void end_turn(struct dp_drain *d, struct dp_tracee *session, const struct dp_reader *reader, int n)
 {
-	struct passing p = {.drain = d, .fn = fn, .arg = arg};
-	int n = d->often ? dp_reader_drain(reader, false, pass_on, &p) : dp_reader_drain(reader, false, fn, arg);
 	u64 now = dp_now_ns();
 
 	dp_tracee_tend_soon(session);
@@ -58,5 +56,41 @@ int dp_drain_turn(struct dp_drain *d, struct dp_tracee *session, struct dp_reade
 	}
 	d->rest_ns = next_rest(reader, d->rest_ns, n, d->sessions);
 	d->due_ns = now + d->rest_ns;
+}
+
+int dp_drain_turn(struct dp_drain *d, struct dp_tracee *session, struct dp_reader *reader,
+		  void (*fn)(const struct dp_record *rec, u64 ns, void *arg), void *arg)
+{
+	struct passing p = {.drain = d, .fn = fn, .arg = arg};
+	int n = d->often ? dp_reader_drain(reader, false, pass_on, &p) : dp_reader_drain(reader, false, fn, arg);
+
+	end_turn(d, session, reader, n);
 	return n;
+}
+
+struct passing_parts {
+	const struct dp_drain *drain;
+	void (*fn)(struct dp_reader_part *part, void *arg);
+	void *arg;
+	u32 n; /* records since the last look */
+};
+
+static void pass_part_on(struct dp_reader_part *part, void *arg)
+{
+	struct passing_parts *p = arg;
+
+	p->fn(part, p->arg);
+	p->n += part->n;
+	if (p->n < OFTEN || !p->drain->often)
+		return;
+	p->drain->often(p->drain->often_arg);
+	p->n = 0;
+}
+
+void dp_drain_parts(struct dp_drain *d, struct dp_tracee *session, struct dp_reader *reader,
+		    void (*fn)(struct dp_reader_part *part, void *arg), void *arg)
+{
+	struct passing_parts p = {.drain = d, .fn = fn, .arg = arg};
+
+	end_turn(d, session, reader, dp_reader_take(reader, false, pass_part_on, &p));
 }

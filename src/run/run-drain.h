@@ -20,4 +20,8 @@ struct dp_drain { /* begins with zeroes */
 int dp_drain_turn(struct dp_drain *d, struct dp_tracee *session, struct dp_reader *reader,
 		  void (*fn)(const struct dp_record *rec, u64 ns, void *arg), void *arg);
 
+/* The same with parts of rings as they are. */
+void dp_drain_parts(struct dp_drain *d, struct dp_tracee *session, struct dp_reader *reader,
+		    void (*fn)(struct dp_reader_part *part, void *arg), void *arg);
+
 #endif

@@ -44,6 +44,15 @@ static void show_kept(void *arg, u32 member, const struct dp_record *rec, u64 ns
 static void ask_for_file(void *arg);
 static const struct dp_keep_ops keep_ops = {.show = show_kept, .met = ask_for_file};
 
+/* Something has to see each record, in order, while they are recorded. */
+static bool needs_records(const struct dp_trace *t)
+{
+	for (u32 i = 0; i < t->n; i++)
+		if (t->v[i]->ends_from != ~0u)
+			return true;
+	return t->rule || t->max_events || t->more || t->sink || (t->chunks && t->chunks->on_event);
+}
+
 int dp_trace_begin(struct dp_trace *t, enum dp_format format, bool color, struct dp_error *err)
 {
 	struct dp_format_env env = {
@@ -70,6 +79,7 @@ int dp_trace_begin(struct dp_trace *t, enum dp_format format, bool color, struct
 	t->keep = t->rule ? dp_keep_new(t->rule, &keep_ops, t) : NULL;
 	if (t->rule && !t->keep)
 		return dp_fail(err, E_RING_MEMORY, "requests");
+	t->recording.has_rings = format == DP_FORMAT_RECORDING && !needs_records(t);
 	r = t->chunks ? dp_chunks_begin(t->chunks, &t->out, t->journal, err) : 0;
 	if (r)
 		return r;
@@ -114,6 +124,17 @@ static void tell_lost(struct dp_trace *t)
 	t->untold = 0;
 }
 
+/* Formats know the process of what follows, and what was lost before it. */
+static void show_next(struct dp_trace *t, u32 member)
+{
+	if (t->now != t->v[member]) {
+		t->now = t->v[member];
+		dp_formatter_source(t->formatter, member, (u32)dp_tracee_pid(&t->now->tracee), t->now->comm);
+	}
+	if (!t->looked && may_have_lost(t))
+		tell_lost(t);
+}
+
 /* The record's event is the trace's. */
 static void show_now(struct dp_trace *t, u32 member, bool ends, const struct dp_record *rec, u64 ns)
 {
@@ -128,12 +149,7 @@ static void show_now(struct dp_trace *t, u32 member, bool ends, const struct dp_
 	/* Once writing has failed the rest is only counted. */
 	if (ferror_unlocked(t->out.f)) /* only this thread writes there */
 		return;
-	if (t->now != t->v[member]) {
-		t->now = t->v[member];
-		dp_formatter_source(t->formatter, member, (u32)dp_tracee_pid(&t->now->tracee), t->now->comm);
-	}
-	if (!t->looked && may_have_lost(t))
-		tell_lost(t);
+	show_next(t, member);
 	dp_formatter_record(t->formatter, rec, ns);
 	if (t->more)
 		t->more(rec, t->more_arg);
@@ -196,6 +212,21 @@ static void show_alone(const struct dp_record *rec, u64 ns, void *arg)
 	show(t, d->member, rec->event >= t->v[d->member]->ends_from, rec, ns);
 }
 
+/* As it is: whoever reads the recording puts it in order. */
+static void show_part(struct dp_reader_part *part, void *arg)
+{
+	const struct draining *d = arg;
+	struct dp_trace *t = d->t;
+
+	t->read += part->n;
+	t->shown += part->n;
+	if (!ferror_unlocked(t->out.f)) {
+		show_next(t, d->member);
+		dp_formatter_part(t->formatter, part);
+		dp_output_line_done(&t->out);
+	}
+}
+
 static void keep(const struct dp_record *rec, u64 ns, void *arg)
 {
 	const struct draining *d = arg;
@@ -229,6 +260,13 @@ static bool is_alone(struct dp_trace *t)
 	return !t->merge;
 }
 
+/* Once there is another member they come one by one, in one order. */
+static bool takes_parts(const struct dp_trace *t)
+{
+	return t->recording.has_rings && t->n == 1 && !t->merge && t->formatter &&
+	       dp_formatter_takes_parts(t->formatter);
+}
+
 static void govern(void *arg)
 {
 	const struct dp_trace_member *m = arg;
@@ -242,7 +280,7 @@ static void drain_member(struct dp_trace *t, u32 i, bool final, u64 *known)
 	struct dp_trace_member *m = t->v[i];
 	struct draining d = {t, i};
 	/* Before the drain: its last records count. */
-	bool alive = !final && (m->is_inherited || dp_tracee_alive(&m->tracee));
+	bool alive = !final && (m->is_inherited || dp_tracee_alive(&m->tracee)), parts = takes_parts(t);
 	void (*show_one)(const struct dp_record *, u64, void *) = is_alone(t) ? show_alone : keep;
 
 	if (m->governor) {
@@ -251,7 +289,11 @@ static void drain_member(struct dp_trace *t, u32 i, bool final, u64 *known)
 	}
 	if (!alive && t->n > 1)
 		dp_tracee_remove(&m->tracee, NULL);
-	if (alive)
+	if (parts && alive)
+		dp_drain_parts(&m->drain, &m->tracee, m->reader, show_part, &d);
+	else if (parts)
+		dp_reader_take(m->reader, true, show_part, &d);
+	else if (alive)
 		dp_drain_turn(&m->drain, &m->tracee, m->reader, show_one, &d);
 	else
 		dp_reader_drain(m->reader, true, show_one, &d);

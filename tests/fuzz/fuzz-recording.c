@@ -18,6 +18,7 @@
 #include "lang/rpn/rpn.h"
 #include "log/aggregate.h"
 #include "log/log-rpn.h"
+#include "log/reader.h"
 #include "log/recording-read.h"
 #include "samples.h"
 
@@ -25,12 +26,21 @@
 #define COUNT_OPENED 2
 #define COUNT_RECORDS 3
 
+#define RINGS 3
+
+enum kind { /* a recording of */
+	    OF_EVENTS,
+	    OF_PROGRAMS,
+	    OF_PARTS, /* events, as parts of rings */
+	    KINDS
+};
+
 static u64 state, seed;
 static struct {
 	char *bytes;
 	size_t size;
 	u64 sum; /* of the records that were made */
-} samples[2];    /* of events, of programs */
+} samples[KINDS];
 
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
@@ -117,23 +127,89 @@ static u64 sum_of(const struct dp_record *rec, bool of_event)
 	return sum;
 }
 
-static void make_event(struct dp_formatter *f, u64 i)
+struct event_record {
+	struct dp_record head;
+	u64 words[16];
+};
+
+static struct event_record any_event(u64 i)
 {
 	u64 words[16] = {0,      0x4000 + below(64), i | (u64)(64 | 5 << 16) << 32, 0x5000 + below(64), 0x1004,
 			 0x6000, 0x6000 + below(9)};
-	struct {
-		struct dp_record head;
-		u64 words[16];
-	} r = {.head = {.event = (u32)below(DP_ARRAY_SIZE(events)), .tid = 1 + (u32)below(3), .cpu = (u32)below(4)}};
+	struct event_record r = {
+	    .head = {.event = (u32)below(DP_ARRAY_SIZE(events)), .tid = 1 + (u32)below(3), .cpu = (u32)below(4)}};
 
 	memcpy((u8 *)words + 64, "text", 5);
 	r.head.len = (u16)(sizeof(r.head) + (events[r.head.event].layout->nfields ? 72 : 0));
 	memcpy(r.words, words, sizeof(words));
-	samples[0].sum += sum_of(&r.head, true);
+	return r;
+}
+
+static void make_event(struct dp_formatter *f, u64 i)
+{
+	struct event_record r = any_event(i);
+
+	samples[OF_EVENTS].sum += sum_of(&r.head, true);
 	dp_formatter_source(f, (u32)below(2), 7, "main");
 	if (!below(40))
 		dp_formatter_lost(f, 3);
 	dp_formatter_record(f, &r.head, 1000 * i);
+}
+
+/* ---- the same as parts of rings ---- */
+
+static struct ring {
+	u8 bytes[RECORDS * sizeof(struct event_record)]; /* of records that were not handed on */
+	u64 size, first;
+	u32 n;
+} rings[RINGS];
+
+static void put_part(struct dp_formatter *f, struct ring *g, u64 known)
+{
+	struct dp_reader_part part = {.ring = (u32)(g - rings),
+				      .n = g->n,
+				      .bytes = g->bytes,
+				      .size = g->size,
+				      .since = g->first,
+				      .until = known + 1,
+				      .known = known};
+
+	if (g->n)
+		dp_formatter_part(f, &part);
+	g->n = 0;
+	g->size = 0;
+}
+
+/* Some of the rings: the records of others come later, and are older then than what has been seen. */
+static void put_parts(struct dp_formatter *f, bool all)
+{
+	u64 known = ~(u64)0;
+
+	for (u32 i = 0; i < RINGS; i++)
+		if (rings[i].n)
+			known = DP_MIN(known, rings[i].first);
+	for (u32 i = 0; i < RINGS; i++)
+		if (below(2) || all)
+			put_part(f, &rings[i], known);
+}
+
+/* A record goes to its ring; in another format, there is no ring, and it is shown. */
+static void make_in_part(struct dp_formatter *f, enum dp_format format, u64 i)
+{
+	struct event_record r = any_event(i);
+	struct ring *g = &rings[below(RINGS)];
+
+	samples[OF_PARTS].sum += sum_of(&r.head, true);
+	dp_formatter_source(f, 0, 7, "main");
+	if (format != DP_FORMAT_RECORDING) {
+		dp_formatter_record(f, &r.head, 1000 * i);
+		return;
+	}
+	r.head.tsc = 1000 * i;
+	if (!g->n++)
+		g->first = r.head.tsc;
+	memcpy(g->bytes + g->size, &r, r.head.len);
+	g->size += r.head.len;
 }
 
 /* ---- the same of programs ---- */
@@ -222,7 +298,7 @@ static void make_program(struct dp_formatter *f, enum dp_format format, FILE *to
 	r.items[11] = DP_TOKEN_ASCII;
 	r.items[12] = sizeof(r.items) - 14;
 	memcpy(r.items + 14, "text", 5);
-	samples[1].sum += sum_of(&r.head, false);
+	samples[OF_PROGRAMS].sum += sum_of(&r.head, false);
 	give_program(f, format, to, &r.head, &c);
 }
 
@@ -244,8 +320,9 @@ static void make_words(struct dp_formatter *f, enum dp_format format, FILE *to, 
 
 static const struct dp_recording_head head = {.mono_ns = 1, .real_ns = 1000000000, .host = "here"};
 static const struct dp_recording_env recordings[] = {
-    {NULL, put_source, put_rows, lasted, &head, put_budget, false},
-    {NULL, put_source, put_rows, lasted, &head, put_budget, true},
+    [OF_EVENTS] = {NULL, put_source, put_rows, lasted, &head, put_budget},
+    [OF_PROGRAMS] = {NULL, put_source, put_rows, lasted, &head, put_budget, .of_programs = true},
+    [OF_PARTS] = {NULL, put_source, put_rows, lasted, &head, put_budget, .has_rings = true},
 };
 
 static void put_head(struct dp_formatter *f, enum dp_format format, FILE *to, bool of_programs)
@@ -261,29 +338,34 @@ static void put_head(struct dp_formatter *f, enum dp_format format, FILE *to, bo
 }
 
 /* The same records each time. Text: all that comes out; free it. */
-static char *make(enum dp_format format, bool of_programs, size_t *size)
+static char *make(enum dp_format format, enum kind kind, size_t *size)
 {
+	bool of_programs = kind == OF_PROGRAMS;
 	struct dp_format_env env = {.events = events,
 				    .nevents = of_programs ? 0 : DP_ARRAY_SIZE(events),
 				    .symbolize = symbolize,
 				    .comm = name_thread,
-				    .recording = &recordings[of_programs]};
+				    .recording = &recordings[kind]};
 	struct dp_formatter *f;
 	char *text;
 	FILE *to = open_memstream(&text, size);
 
 	state = seed;
-	samples[of_programs].sum = 0;
+	samples[kind].sum = 0;
 	if (dp_formatter_new(&f, format, to, &env))
 		abort();
 	put_head(f, format, to, of_programs);
 	for (u64 i = 0; i < RECORDS; i++) {
 		if (of_programs)
 			make_program(f, format, to, i);
+		else if (kind == OF_PARTS)
+			make_in_part(f, format, i);
 		else
 			make_event(f, i);
 		if (!below(20))
 			dp_formatter_commit(f);
+		if (kind == OF_PARTS && !(i % 16))
+			put_parts(f, false);
 		if (of_programs && !below(40))
 			make_words(f, format, to, 100, 40);
 		if (of_programs && !below(100)) {
@@ -295,6 +377,7 @@ static char *make(enum dp_format format, bool of_programs, size_t *size)
 	}
 	for (u32 pid = 100; of_programs && pid < 102; pid++)
 		make_words(f, format, to, pid, DP_AGG_ALL);
+	put_parts(f, true);
 	dp_formatter_finish(f);
 	dp_formatter_free(f);
 	fclose(to);
@@ -408,7 +491,7 @@ static void show_tables(struct showing *s, u32 ntables)
 }
 
 /* Whether all was as it went in. Its text in *text; free it. */
-static bool show_all(struct dp_recording *r, enum dp_format format, char **text, size_t *size)
+static bool show_all(struct dp_recording *r, enum kind kind, enum dp_format format, char **text, size_t *size)
 {
 	static const struct dp_recording_ops ops = {show, lose, print, show_interval};
 	struct dp_recording_info info;
@@ -420,7 +503,7 @@ static bool show_all(struct dp_recording *r, enum dp_format format, char **text,
 
 	dp_recording_info(r, &info);
 	of_programs = info.nprograms;
-	facts = recordings[of_programs];
+	facts = recordings[of_programs ? OF_PROGRAMS : OF_EVENTS];
 	facts.head = &info.head;
 	struct dp_format_env env = {.events = info.events,
 				    .nevents = of_programs ? 0 : info.nevents,
@@ -433,8 +516,7 @@ static bool show_all(struct dp_recording *r, enum dp_format format, char **text,
 	if (!to || dp_formatter_new(&s.f, format, to, &env))
 		abort();
 	put_head(s.f, format, to, of_programs);
-	whole = !dp_recording_play(r, &ops, &s, &err) && s.sum == samples[of_programs].sum && s.n == RECORDS &&
-		info.nrows;
+	whole = !dp_recording_play(r, &ops, &s, &err) && s.sum == samples[kind].sum && s.n == RECORDS && info.nrows;
 	show_tables(&s, info.ntables);
 	dp_formatter_finish(s.f);
 	dp_formatter_free(s.f);
@@ -470,7 +552,7 @@ static enum dp_format any_format(void)
 }
 
 /* What the recording shows in a format; free it. NULL: it cannot be opened, or is not whole. */
-static char *read_back(const char *bytes, size_t size, enum dp_format format, size_t *shown)
+static char *read_back(const char *bytes, size_t size, enum kind kind, enum dp_format format, size_t *shown)
 {
 	int fd = memfd_create("recording", MFD_CLOEXEC);
 	struct dp_recording *r;
@@ -483,7 +565,7 @@ static char *read_back(const char *bytes, size_t size, enum dp_format format, si
 	if (!dp_recording_open(&r, path, &err)) {
 		fuzz_counts[COUNT_OPENED]++;
 		look_at_processes(r);
-		if (!show_all(r, format, &text, shown)) {
+		if (!show_all(r, kind, format, &text, shown)) {
 			free(text);
 			text = NULL;
 		}
@@ -494,22 +576,23 @@ static char *read_back(const char *bytes, size_t size, enum dp_format format, si
 }
 
 /* Without a recording between, the same text comes out. */
-static void compare(enum dp_format format, bool of_programs)
+static void compare(enum dp_format format, enum kind kind)
 {
 	size_t n, m;
-	char *direct, *text = read_back(samples[of_programs].bytes, samples[of_programs].size, format, &n);
+	char *direct, *text = read_back(samples[kind].bytes, samples[kind].size, kind, format, &n);
 
 	/*
 	 * What is lost ends a block of records when it is read again; only a recording's identities are not drawn; a
 	 * page has the events of programs in its head, where they are known before the first record.
 	 */
-	if (format == DP_FORMAT_RECORDING || format == DP_FORMAT_OTLP || (of_programs && format == DP_FORMAT_HTML)) {
+	if (format == DP_FORMAT_RECORDING || format == DP_FORMAT_OTLP ||
+	    (kind == OF_PROGRAMS && format == DP_FORMAT_HTML)) {
 		if (!text)
 			abort();
 		free(text);
 		return;
 	}
-	direct = make(format, of_programs, &m);
+	direct = make(format, kind, &m);
 	if (!text || n != m || memcmp(text, direct, n)) {
 		fprintf(stderr, "%s: %s\n---- and not\n%s\n", dp_format_name(format), text ? text : "", direct);
 		abort();
@@ -535,28 +618,28 @@ static void change(char *bytes, size_t sample_size)
 
 static void one(u64 i)
 {
-	bool of_programs = i % 2;
-	size_t n, size = samples[of_programs].size;
+	enum kind kind = (enum kind)(i % KINDS);
+	size_t n, size = samples[kind].size;
 	char *copy;
 
 	state = seed * 1000003 + i;
 	next_random(&state);
-	if (i % 16 < 2) {
-		compare(any_format(), of_programs);
+	if (i % 24 < KINDS) {
+		compare(any_format(), kind);
 		return;
 	}
 	copy = malloc(size);
-	memcpy(copy, samples[of_programs].bytes, size);
+	memcpy(copy, samples[kind].bytes, size);
 	change(copy, size);
-	free(read_back(copy, below(4) ? size : below(size), any_format(), &n));
+	free(read_back(copy, below(4) ? size : below(size), kind, any_format(), &n));
 	free(copy);
 }
 
 static void make_samples(void)
 {
 	describe_probes();
-	for (u32 i = 0; i < 2; i++)
-		samples[i].bytes = make(DP_FORMAT_RECORDING, i, &samples[i].size);
+	for (u32 i = 0; i < KINDS; i++)
+		samples[i].bytes = make(DP_FORMAT_RECORDING, (enum kind)i, &samples[i].size);
 }
 
 #ifdef FUZZ_RECORDING
@@ -570,7 +653,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 
 	fuzz_counts = counts;
 	if (size && !dp_format_is_directory(format))
-		free(read_back((const char *)data, size - 1, format, &n));
+		free(read_back((const char *)data, size - 1, OF_EVENTS, format, &n));
 	return 0;
 }
 #elif defined(FUZZ_SEEDS)
@@ -581,7 +664,7 @@ int main(int argc, char **argv)
 
 	seed = 1;
 	make_samples();
-	for (u32 i = 0; i < 2; i++) {
+	for (u32 i = 0; i < KINDS; i++) {
 		FILE *f;
 
 		snprintf(path, sizeof(path), "%s/%u", argv[argc - 1], i);
@@ -606,7 +689,7 @@ int main(int argc, char **argv)
 	printf("1..1\n%s 1 - %llu recordings with changed bytes: %llu opened, %llu records\n", good ? "ok" : "not ok",
 	       (unsigned long long)fuzz_counts[1], (unsigned long long)fuzz_counts[COUNT_OPENED],
 	       (unsigned long long)fuzz_counts[COUNT_RECORDS]);
-	for (u32 i = 0; i < 2; i++)
+	for (u32 i = 0; i < KINDS; i++)
 		free(samples[i].bytes);
 	for (u32 i = 0; i < DP_ARRAY_SIZE(probes); i++)
 		dp_rf_free(probes[i].rf);

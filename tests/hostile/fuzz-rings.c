@@ -77,6 +77,27 @@ static void take(const struct dp_record *rec, u64 ns, void *arg)
 	dp_line_free(&line);
 }
 
+/* The same of those that come as they lie there; a recording has them as a whole. */
+static void take_part(struct dp_reader_part *part, void *arg)
+{
+	u32 n = 0;
+
+	if (part->size > DP_READER_PART || part->since > part->until)
+		wrong = true;
+	for (u64 at = 0; at < part->size; n++) {
+		const struct dp_record *rec = (const struct dp_record *)(part->bytes + at);
+
+		if (part->size - at < sizeof(*rec) || rec->len > part->size - at)
+			wrong = true;
+		if (wrong)
+			return;
+		take(rec, rec->tsc, arg);
+		at += rec->len;
+	}
+	wrong |= n != part->n;
+	dp_formatter_part(formatters[DP_FORMAT_RECORDING], part);
+}
+
 /* ---- what a program does to them ---- */
 
 static u64 value(const struct dp_ring_map *m)
@@ -171,7 +192,7 @@ static void life(void)
 {
 	struct dp_ring_map m = {.size = dp_rings_size(NCPUS, NRINGS, NPROBES, RING)};
 	int fd = memfd_create("dprobes-rings", MFD_CLOEXEC);
-	bool keep = below(2), thread = below(8) == 0, cuts = below(16) == 0;
+	bool keep = below(2), thread = below(8) == 0, cuts = below(16) == 0, parts = below(2);
 	struct dp_reader *r;
 	struct dp_counts counts;
 	pthread_t t;
@@ -202,7 +223,10 @@ static void life(void)
 			scribble(&m);
 		if (cuts && below(3) == 0)
 			cut += !ftruncate(fd, (off_t)(below((u32)m.size) & (below(2) ? ~4095u : ~0u)));
-		dp_reader_drain(r, k == 1 || below(4) == 0, take, NULL);
+		if (parts)
+			dp_reader_take(r, k == 1 || below(4) == 0, take_part, NULL);
+		else
+			dp_reader_drain(r, k == 1 || below(4) == 0, take, NULL);
 		if (keep && below(2)) {
 			dp_reader_propose(r, 1 + below(3));
 			dp_reader_release(r);

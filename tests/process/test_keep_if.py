@@ -217,10 +217,10 @@ def calls_of_several():
         assert s.stdout.readline() == "ready\n"
     t = start([DPROBES, "trace", "--json", "-p", "%d,%d" % (one.pid, two.pid), "--keep-if",
                "r requests:handle if $duration > 25ms", "p requests:handle $request", "s *nanosleep"],
-              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for s in (one, two):
-        # Where a library has no symbols, as that of Debian 13, the places of its calls have no names.
-        wait_for(lambda: any("handle" not in line for line in standing(s.pid)), what="the probes")
+              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+              env={**os.environ, "DPROBES_MESSAGES": "json"})
+    err = next((line for line in t.stderr if '"ready"' in line), None)
+    assert err, "the trace ended"
     for s in (one, two):
         s.communicate("\n")
     out, err = t.communicate(timeout=60)

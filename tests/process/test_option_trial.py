@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from tap import *  # noqa: E402,F403
@@ -111,7 +112,7 @@ def target_process():
 
 def ran(command, option, value, head, tail, pid):
     args = [command, *head]
-    out = path("out.dpt") if command == "record" else path("out")
+    out = VALUES["--output"] if option == "--output" else path("out%s.dpt" % option)
     if os.path.exists(out):
         os.unlink(out)
     if command == "record" and option != "--output":
@@ -123,24 +124,23 @@ def ran(command, option, value, head, tail, pid):
     args += [option] + ([value] if value else []) + NEEDS.get(option, [])
     r = dprobes(*args, *tail)
     shown = r.stdout
-    if command == "record" or option == "--output":
-        path_of = VALUES["--output"] if option == "--output" else out
-        if os.path.exists(path_of):
-            with open(path_of, "rb") as f:
-                shown += "x" * bool(f.read(100))
+    if (command == "record" or option == "--output") and os.path.exists(out):
+        with open(out, "rb") as f:
+            shown += "x" * bool(f.read(100))
     return r, shown
 
 
-def trial(command, head, tail, form=1, refused=None, values=None):
-    """All options of all commands. refused: option -> what is said, of those that the help has and that cannot be."""
+def trial(command, head, tail, form=1, refused=None, values=None, together=3):
+    """All options of all commands, so many at a time: most of the time each waits. refused: option -> what is said, of
+    those that the help has and that cannot be."""
     known = options_of(command, form)
     every = {o for c in COMMANDS for o in options_of(c)}
     process = target_process()
     given = dict(VALUES, **(values or {}))
     given["--pid"] = str(process.pid)
     given.setdefault("--file", written("lines.txt", LINE + "\n"))
-    wrong = []
-    for option in sorted(every - set(ELSEWHERE)):
+
+    def one(option):
         value = given.get(option)
         value = value() if callable(value) else value
         if option not in known:
@@ -153,8 +153,10 @@ def trial(command, head, tail, form=1, refused=None, values=None):
             assert not known[option] or value, option
             r, shown = ran(command, option, value if known[option] else None, head, tail, process.pid)
             good = r.returncode == 0 and shown
-        if not good:
-            wrong.append((option, r.returncode, r.stdout[-200:], r.stderr[-600:]))
+        return None if good else (option, r.returncode, r.stdout[-200:], r.stderr[-600:])
+
+    with ThreadPoolExecutor(together) as pool:
+        wrong = list(filter(None, pool.map(one, sorted(every - set(ELSEWHERE)))))
     assert not wrong, "\n".join(map(str, wrong))
     assert not code_differs(process.pid)
     stop(process)
@@ -250,8 +252,9 @@ def top():
 @test
 def watch():
     """dprobes watch"""
-    # Pages are watched in one process only: its children need a register.
-    trial("watch", [], ["total"], refused={"--children": "E-WATCH-DEAD"} if debug_registers() is False else None)
+    # Pages are watched in one process only, its children need a register; and by one dprobes at a time.
+    trial("watch", [], ["total"], refused={"--children": "E-WATCH-DEAD"} if debug_registers() is False else None,
+          together=1)
 
 
 @test

@@ -8,6 +8,7 @@ import re
 import select
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -52,6 +53,47 @@ def same_as_trace():
     assert facts(live) == facts(later), list((facts(live) - facts(later)).items())[:3]
     stamps = [e["ts"] for e in later]
     assert stamps == sorted(stamps)
+
+
+def blocks(file):
+    """The version of a recording, and how many blocks of each kind it has (src/log/recording.h)."""
+    with open(file, "rb") as f:
+        data = f.read()
+    _, version, at = struct.unpack_from("<QII", data)
+    kinds = collections.Counter()
+    while at + 16 <= len(data):
+        _, kind, _, size = struct.unpack_from("<IIII", data, at)
+        kinds[kind] += 1
+        at += 16 + size
+    return version, kinds
+
+
+DATA, RING = 5, 14
+
+
+def shown(file, form):
+    out = path("shown." + form)
+    dprobes("report", "--format", form, "-o", out, file, check=0)
+    with open(out, "rb") as f:
+        return f.read()
+
+
+@test
+def as_rings_have_it():
+    """where nothing has to see each record, rings go into the file as they are; a report shows what it shows of the
+    same records in order, in each format"""
+    file, ordered = recorded("rings.dpt"), path("ordered.dpt")
+    version, kinds = blocks(file)
+    assert version == 3 and kinds[RING] and not kinds[DATA], (version, kinds)
+    dprobes("report", "--format", "recording", "-o", ordered, file, check=0)
+    version, kinds = blocks(ordered)
+    assert version == 1 and kinds[DATA] and not kinds[RING], (version, kinds)
+    for form in ("text", "json", "csv", "chrome", "folded", "graph", "perfetto"):
+        one, other = (shown(f, form) for f in (file, ordered))
+        assert one == other and len(one) > 100, (form, one[:300], other[:300])
+    version, kinds = blocks(recorded("few.dpt", "--max-events", "500"))
+    assert version == 1 and kinds[DATA] and not kinds[RING], (version, kinds)
+    assert len(events_of(path("few.dpt"))) == 500
 
 
 @test

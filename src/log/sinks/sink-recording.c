@@ -10,6 +10,7 @@
 
 #include "log/aggregate.h"
 #include "log/log-rpn.h"
+#include "log/reader.h"
 #include "log/recording-table.h"
 #include "log/recording.h"
 #include "log/sinks.h"
@@ -416,7 +417,9 @@ void dp_recording_head_of(const struct dp_recording_env *env, struct dp_recordin
 
 	*h = env && env->head ? *env->head : (struct dp_recording_head){0};
 	h->magic = DP_RECORDING_MAGIC;
-	h->version = env && env->of_programs ? DP_RECORDING_VERSION_PROGRAMS : DP_RECORDING_VERSION;
+	h->version = env && env->of_programs ? DP_RECORDING_VERSION_PROGRAMS
+		     : env && env->has_rings ? DP_RECORDING_VERSION_RINGS
+					     : DP_RECORDING_VERSION;
 	h->size = sizeof(*h);
 	if (env && env->head)
 		return;
@@ -478,6 +481,8 @@ static void end(struct dp_sink *s, const struct dp_sink_record *r)
 	struct recording_sink *w = (struct recording_sink *)s;
 	struct dp_record rec = *r->rec;
 
+	if (s->in_part)
+		return;
 	if (w->data_source != w->source || w->data.n > DATA_MAX - DP_RECORD_MAX)
 		put_data(w);
 	w->data_source = w->source;
@@ -486,6 +491,19 @@ static void end(struct dp_sink *s, const struct dp_sink_record *r)
 		rec.event = w->event;
 	dp_line_bytes(&w->data, (const char *)&rec, sizeof(rec));
 	dp_line_bytes(&w->data, (const char *)(r->rec + 1), rec.len - sizeof(rec));
+}
+
+static void part(struct dp_sink *s, u32 source, const struct dp_reader_part *p)
+{
+	struct recording_sink *w = (struct recording_sink *)s;
+	const struct dp_recording_ring ring = {p->ring, p->n, p->known, p->since, p->until};
+	const struct dp_recording_block b = {DP_RECORDING_BLOCK, DP_RECORDING_RING, source,
+					     (u32)(sizeof(ring) + p->size)};
+
+	put_data(w);
+	put_new(w, source);
+	dp_line_bytes(s->line, (const char *)&b, sizeof(b));
+	dp_line_bytes(s->line, (const char *)&ring, sizeof(ring));
 }
 
 static void commit(struct dp_sink *s)
@@ -589,6 +607,7 @@ const struct dp_sink_ops dp_sink_recording = {
     .words = put_words,
     .commit = commit,
     .lost = lost,
+    .part = part,
     .finish = finish,
     .takes_tables_again = true,
     .takes_addresses = true,
