@@ -229,7 +229,8 @@ def look_at_days():
     left = [(o, set(groups_of(o)).difference(*(groups for other, groups in days if other == o))) for o in OTHERS]
     report(not any(groups for _, groups in left), "in six weeks each kernel has had all of its groups", map(str, left))
     had = set().union(*map(first_of_day, range(len(TURNS))))
-    report(had == set(groups_of("cloud-amd64")), "in three days the first kernel has had all of its groups", sorted(had))
+    report(had == set(groups_of("cloud-amd64")), "in three days the first kernel has had all of its groups",
+           sorted(had))
 
 
 def ended_by(lines, late):
