@@ -278,16 +278,21 @@ void dp_formatter_times(struct dp_formatter *f, struct dp_time_span spans[DP_NTI
 }
 
 /* The record's event is one of ours. */
-static struct dp_sink_record describe(struct dp_formatter *f, const struct dp_record *rec, u64 ns)
+static void describe(struct dp_formatter *f, const struct dp_record *rec, u64 ns, struct dp_sink_record *r)
 {
-	const struct dp_event_info *ev = &f->env.events[rec->event];
-	struct dp_sink_record r = {.rec = rec, .ns = ns, .source = f->source, .event = ev};
-
-	r.task = task_name(f, rec, ns);
-	r.tid = task_id(f, rec->tid); /* after the name */
-	r.pid = task_process(f, rec->tid);
-	dp_view_init(&r.view, rec, ev->layout);
-	return r;
+	r->rec = rec;
+	r->ns = ns;
+	r->source = f->source;
+	r->event = &f->env.events[rec->event];
+	r->task = task_name(f, rec, ns);
+	r->tid = task_id(f, rec->tid); /* after the name */
+	r->pid = task_process(f, rec->tid);
+	dp_view_init(&r->view, rec, f->env.events[rec->event].layout);
+	/* One by one: to clear all of it first takes longer. */
+	r->program = NULL;
+	r->head = NULL;
+	r->data = NULL;
+	r->size = 0;
 }
 
 void dp_formatter_record(struct dp_formatter *f, const struct dp_record *rec, u64 ns)
@@ -296,7 +301,7 @@ void dp_formatter_record(struct dp_formatter *f, const struct dp_record *rec, u6
 
 	if (rec->event >= f->env.nevents || (rec->flags & DP_REC_PAD))
 		return;
-	r = describe(f, rec, ns);
+	describe(f, rec, ns, &r);
 	if (f->scope && !dp_scope_takes(f->scope, &r))
 		return;
 	extend(f, DP_TIME_HITS, ns);
@@ -357,8 +362,9 @@ void dp_formatter_part(struct dp_formatter *f, struct dp_reader_part *part)
 			rec->flags |= DP_REC_PAD;
 		} else if (!is_met(&met, rec) ||
 			   (f->has_addresses && has_addresses(f->env.events[rec->event].layout))) {
-			const struct dp_sink_record r = describe(f, rec, rec->tsc);
+			struct dp_sink_record r;
 
+			describe(f, rec, rec->tsc, &r);
 			dp_walk_event(&f->sink.s, &r);
 		}
 	}

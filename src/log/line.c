@@ -55,9 +55,10 @@ static const char pairs[] = "00010203040506070809"
 			    "80818283848586878889"
 			    "90919293949596979899";
 
+/* Most numbers are short: a call of memset() or memcpy() takes longer than they do. */
 void dp_line_dec(struct dp_line *l, u64 v, int width, char fill)
 {
-	char digits[20], *from = digits + sizeof(digits), *to;
+	char digits[24] = "", *from = digits + 20, *to;
 	int n;
 
 	for (; v >= 100; v /= 100)
@@ -66,16 +67,17 @@ void dp_line_dec(struct dp_line *l, u64 v, int width, char fill)
 		memcpy(from -= 2, pairs + 2 * v, 2);
 	else
 		*--from = (char)('0' + v);
-	n = (int)(digits + sizeof(digits) - from);
+	n = (int)(digits + 20 - from);
 	width = DP_MIN(DP_MAX(width, n), 64);
-	if (l->room - l->n < 64 && !dp_line_reserve(l, 64))
+	if (l->room - l->n < 64 + 8 && !dp_line_reserve(l, 64 + 8))
 		return;
 	to = l->text + l->n;
 	l->n += (size_t)width;
-	for (; width > n; width--)
-		*to++ = fill;
-	while (n--)
-		*to++ = *from++;
+	memset(to, fill, 8); /* what is too much lies behind the line, or digits follow there */
+	if (width - n > 8)
+		memset(to, fill, (size_t)(width - n));
+	for (to += width - n; n > 0; n -= 4, to += 4, from += 4)
+		memcpy(to, from, 4);
 }
 
 void dp_line_column(struct dp_line *l, const char *s, int width)

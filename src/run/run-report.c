@@ -83,7 +83,7 @@ static bool show(void *arg, u32 source, const struct dp_record *rec)
 	r->shown++;
 	if (r->progress && !(r->shown % PROGRESS_EVERY))
 		tell_progress(r);
-	return r->shown != r->max_events && !*r->out.stop && !ferror(r->out.f);
+	return r->shown != r->max_events && !*r->out.stop && !ferror_unlocked(r->out.f);
 }
 
 static void lose(void *arg, u64 n)

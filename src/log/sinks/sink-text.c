@@ -22,6 +22,11 @@ struct text_sink {
 	u32 head_len, tid, cpu;
 	char task[16];
 	u64 second;
+	/* The same of what was hit. */
+	char what[128];
+	u32 what_len;
+	const char *name, *symbol;
+	u64 offset;
 };
 _Static_assert(sizeof(struct text_sink) <= sizeof(union dp_sink_room), "a sink fits");
 
@@ -112,12 +117,11 @@ static bool put_caller(struct dp_sink *s, const struct dp_view *v)
 	return true;
 }
 
-static void begin(struct dp_sink *s, const struct dp_sink_record *r)
+static void put_what(struct dp_sink *s, const struct dp_sink_record *r)
 {
 	const struct dp_event_info *ev = r->event;
 	struct dp_line *l = s->line;
 
-	put_head(s, r);
 	color(s, CYAN);
 	if (ev->name && ev->name[0])
 		clean(l, ev->name);
@@ -135,6 +139,31 @@ static void begin(struct dp_sink *s, const struct dp_sink_record *r)
 		dp_line_hex(l, ev->offset);
 	else
 		dp_line_char(l, '0');
+}
+
+static void begin(struct dp_sink *s, const struct dp_sink_record *r)
+{
+	struct text_sink *t = (struct text_sink *)s;
+	const struct dp_event_info *ev = r->event;
+	struct dp_line *l = s->line;
+	size_t before;
+
+	put_head(s, r);
+	if (ev->is_return) { /* the caller is the record's */
+		put_what(s, r);
+		return;
+	}
+	if (t->what_len && t->name == ev->name && t->symbol == ev->symbol && t->offset == ev->offset) {
+		dp_line_bytes(l, t->what, t->what_len);
+		return;
+	}
+	before = l->n;
+	put_what(s, r);
+	t->what_len = l->n - before <= sizeof(t->what) && !l->broken ? (u32)(l->n - before) : 0;
+	memcpy(t->what, l->text + before, t->what_len);
+	t->name = ev->name;
+	t->symbol = ev->symbol;
+	t->offset = ev->offset;
 }
 
 static void end(struct dp_sink *s, const struct dp_sink_record *r)
