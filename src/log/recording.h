@@ -52,7 +52,7 @@ enum dp_recording_kind {
 	DP_RECORDING_PROBE,     /* struct dp_recording_probe and its text; indexes are those of events */
 	DP_RECORDING_TABLES,    /* struct dp_recording_tables, then struct dp_recording_run, each with its words */
 	DP_RECORDING_INTERVAL,  /* u64: the tables before it were what there was at this time, and are not the last */
-	DP_RECORDING_RING,      /* struct dp_recording_ring, then records as in DATA, but in the order of one ring */
+	DP_RECORDING_RING,      /* struct dp_recording_ring, then records as in DATA, of one ring; none: a turn ends */
 };
 
 /* A text stands behind what it belongs to, with a NUL, filled up to 8 bytes; sizes count the NUL. */
