@@ -119,13 +119,16 @@ def namespaces():
     """in a pid namespace, whose ids are not ours: threads that live keep theirs, those that have ended leave theirs"""
     if subprocess.run(["unshare", "--pid", "--fork", "true"], stderr=subprocess.DEVNULL).returncode:
         raise Skip("no pid namespaces")
-    inner = os.path.join(DIR, "inner")
+    inner, go = os.path.join(DIR, "inner"), os.path.join(DIR, "go")
     with open(inner, "w") as f:
-        f.write('#!/bin/sh\nsleep 4\nexec "$@"\n')
+        f.write('#!/bin/sh\nwhile [ ! -e %s ]; do sleep 0.05; done\nexec "$@"\n' % go)
     os.chmod(inner, 0o755)
-    out = os.path.join(DIR, "out")
     p = start(["unshare", "--pid", "--fork", inner, program(), "30", "8", "60"])
-    t = trace_start("--json", "--all", program(), "begin { thread long mine; thread calls; THREADS(100); }", BODY)
+    t = trace_start("--json", "--all", program(), "begin { thread long mine; thread calls; THREADS(100); }", BODY,
+                    env={**os.environ, "DPROBES_MESSAGES": "json"})
+    wait_for(lambda: '"ready"' in text_of(t.err_path) or t.poll() is not None, what="the trace")
+    with open(go, "w"):
+        pass
     assert p.wait(60) == 0
     time.sleep(0.3)
     stop(t, signal.SIGINT)
