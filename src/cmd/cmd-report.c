@@ -253,7 +253,7 @@ static void tell(const struct report *t, const struct dp_recording_info *info)
 		dp_ui_note("the recording ends in the middle of a block: its last %llu bytes are left out",
 			   (unsigned long long)info->cut);
 	if (left_out)
-		dp_ui_note("its last %llu records are left out: older ones of other processors may be missing",
+		dp_ui_note("the last %llu records are left out: older ones of other processors may be missing",
 			   (unsigned long long)left_out);
 }
 

@@ -58,7 +58,7 @@ static const char pairs[] = "00010203040506070809"
 /* Most numbers are short: a call of memset() or memcpy() takes longer than they do. */
 void dp_line_dec(struct dp_line *l, u64 v, int width, char fill)
 {
-	char digits[24] = "", *from = digits + 20, *to;
+	char digits[20 + 3] = "", *const end = digits + 20, *from = end, *to;
 	int n;
 
 	for (; v >= 100; v /= 100)
@@ -67,7 +67,7 @@ void dp_line_dec(struct dp_line *l, u64 v, int width, char fill)
 		memcpy(from -= 2, pairs + 2 * v, 2);
 	else
 		*--from = (char)('0' + v);
-	n = (int)(digits + 20 - from);
+	n = (int)(end - from);
 	width = DP_MIN(DP_MAX(width, n), 64);
 	if (l->room - l->n < 64 + 8 && !dp_line_reserve(l, 64 + 8))
 		return;

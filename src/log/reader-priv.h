@@ -55,6 +55,14 @@ u64 dp_reader_certain(const struct dp_reader *r, u64 now);
 void dp_reader_copy(const struct dp_reader *r, const struct dp_reader_source *s, u64 pos, void *dst, u64 len);
 /* Whether a record with this header can be true, given how much is there. */
 bool dp_reader_header_ok(const struct dp_reader *r, const struct dp_record *h, u64 avail, u64 now);
+/* Drops what makes no sense, and all behind it: where the next record begins is then unknown. */
+static inline void dp_reader_drop(struct dp_reader *r, struct dp_reader_source *s)
+{
+	r->damaged += s->head - s->tail;
+	s->tail = s->head;
+}
+/* Goes to the next record, past filler and what makes no sense. *h: a copy of its head. False: there is none. */
+bool dp_reader_find(struct dp_reader *r, struct dp_reader_source *s, u64 now, struct dp_record *h);
 /* Length of the filler that begins with these eight bytes; 0: it is none. */
 u64 dp_reader_filler(u64 first, u64 avail);
 

@@ -35,34 +35,13 @@ static void copy(const struct dp_reader *r, const struct dp_reader_source *s, u8
 	memcpy(to + first, s->data, size - first);
 }
 
-/* Drops what makes no sense, and all behind it: where the next record begins is then unknown. */
-static void drop(struct dp_reader *r, struct dp_reader_source *s)
-{
-	r->damaged += s->head - s->tail;
-	s->tail = s->head;
-}
-
 /* Goes to the next record, if there is one, and sees its stamp. */
 static void find_next(struct taking *t, struct dp_reader_source *s)
 {
 	struct dp_record h;
-	u64 avail, first, skip;
 
-	while ((avail = s->head - s->tail)) {
-		dp_reader_copy(t->r, s, s->tail, &first, sizeof(first));
-		skip = dp_reader_filler(first, avail);
-		if (skip) {
-			s->tail += skip;
-			continue;
-		}
-		if (avail >= sizeof(h))
-			dp_reader_copy(t->r, s, s->tail, &h, sizeof(h));
-		if (avail >= sizeof(h) && dp_reader_header_ok(t->r, &h, avail, t->now)) {
-			s->stamp = h.tsc;
-			return;
-		}
-		drop(t->r, s);
-	}
+	if (dp_reader_find(t->r, s, t->now, &h))
+		s->stamp = h.tsc;
 }
 
 static void add(struct taking *t, struct dp_reader_part *part, struct dp_record *rec)
@@ -100,7 +79,7 @@ static bool add_copied(struct taking *t, struct dp_reader_source *s, struct dp_r
 		add(t, part, rec);
 	}
 	if (!at) /* the program has written there meanwhile */
-		drop(t->r, s);
+		dp_reader_drop(t->r, s);
 	s->tail += at;
 	find_next(t, s);
 	return s->tail != s->head;

@@ -137,30 +137,33 @@ u64 dp_reader_filler(u64 first, u64 avail)
 	return (flags & DP_REC_PAD) && len >= 8 && !(len % 8) && len <= avail ? len : 0;
 }
 
-/*
- * Take the record at the source's tail into the batch and step over it. Returns false when there is
- * no memory for it; what makes no sense is dropped together with all that stands behind it,
- * because where the next record begins is then unknown.
- */
+bool dp_reader_find(struct dp_reader *r, struct dp_reader_source *s, u64 now, struct dp_record *h)
+{
+	u64 avail, first, skip;
+
+	for (; (avail = s->head - s->tail); s->tail += skip) {
+		dp_reader_copy(r, s, s->tail, &first, sizeof(first));
+		skip = dp_reader_filler(first, avail);
+		if (skip)
+			continue;
+		if (avail >= sizeof(*h))
+			dp_reader_copy(r, s, s->tail, h, sizeof(*h));
+		if (avail >= sizeof(*h) && dp_reader_header_ok(r, h, avail, now))
+			return true;
+		dp_reader_drop(r, s);
+		break;
+	}
+	return false;
+}
+
+/* Take the next record into the batch and step over it. False: there is no memory for it. */
 static bool take(struct dp_reader *r, struct dp_reader_source *s, u64 now)
 {
-	u64 avail = s->head - s->tail, first, skip;
 	struct dp_record h;
 	u8 *dst;
 
-	dp_reader_copy(r, s, s->tail, &first, sizeof(first));
-	skip = dp_reader_filler(first, avail);
-	if (skip) {
-		s->tail += skip;
+	if (!dp_reader_find(r, s, now, &h))
 		return true;
-	}
-	if (avail >= sizeof(h))
-		dp_reader_copy(r, s, s->tail, &h, sizeof(h));
-	if (avail < sizeof(h) || !dp_reader_header_ok(r, &h, avail, now)) {
-		r->damaged += avail;
-		s->tail = s->head;
-		return true;
-	}
 	dst = dp_order_put(&r->order, h.len, h.tsc, s->tail, (u32)(s - r->src));
 	if (!dst)
 		return false;

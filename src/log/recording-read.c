@@ -401,21 +401,14 @@ static int read_block(struct dp_recording *r, const struct dp_recording_block *b
 /* Of records it is only seen how old they are, and that only from the first one on that are of a ring. */
 static int look_at_records(struct dp_recording *r, const struct dp_recording_block *b, struct dp_error *err)
 {
-	struct dp_recording_ring ring;
-	struct dp_record rec = {.tsc = 0};
-	u64 since;
+	bool of_ring = b->kind == DP_RECORDING_RING;
+	size_t head = of_ring ? sizeof(struct dp_recording_ring) : sizeof(struct dp_record);
+	u64 at = of_ring ? offsetof(struct dp_recording_ring, since) : offsetof(struct dp_record, tsc), since;
 
-	if (b->kind == DP_RECORDING_DATA && !r->rings.n)
+	if (!of_ring && !r->rings.n)
 		return 0;
-	if (b->kind == DP_RECORDING_DATA) {
-		if (b->size < sizeof(rec) || !read_at(r, r->pos + sizeof(*b), &rec, sizeof(rec)))
-			return bad(r, err, "records");
-		since = rec.tsc;
-	} else {
-		if (b->size < sizeof(ring) || !read_at(r, r->pos + sizeof(*b), &ring, sizeof(ring)))
-			return bad(r, err, "a part of a ring");
-		since = ring.since;
-	}
+	if (b->size < head || !read_at(r, r->pos + sizeof(*b) + at, &since, sizeof(since)))
+		return bad(r, err, of_ring ? "a part of a ring" : "records");
 	return dp_recording_note(&r->rings, since) ? 0 : no_memory(r, err);
 }
 

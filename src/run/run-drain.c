@@ -26,6 +26,16 @@ static u64 next_rest(const struct dp_reader *reader, u64 last, int read, u32 ses
 		      DP_MIN(DP_MAX((u64)REST_IDLE, (u64)sessions * REST_OF_EACH), (u64)REST_MOST));
 }
 
+/* What looks often does so after n more records. */
+static void look_often(const struct dp_drain *d, u32 *since, u32 n)
+{
+	*since += n;
+	if (*since < OFTEN || !d->often)
+		return;
+	d->often(d->often_arg);
+	*since = 0;
+}
+
 struct passing {
 	const struct dp_drain *drain;
 	void (*fn)(const struct dp_record *rec, u64 ns, void *arg);
@@ -38,8 +48,7 @@ static void pass_on(const struct dp_record *rec, u64 ns, void *arg)
 	struct passing *p = arg;
 
 	p->fn(rec, ns, p->arg);
-	if (!(++p->n % OFTEN))
-		p->drain->often(p->drain->often_arg);
+	look_often(p->drain, &p->n, 1);
 }
 
 /* Behind a look at the rings that has found n records. */
@@ -80,11 +89,7 @@ static void pass_part_on(struct dp_reader_part *part, void *arg)
 	struct passing_parts *p = arg;
 
 	p->fn(part, p->arg);
-	p->n += part->n;
-	if (p->n < OFTEN || !p->drain->often)
-		return;
-	p->drain->often(p->drain->often_arg);
-	p->n = 0;
+	look_often(p->drain, &p->n, part->n);
 }
 
 void dp_drain_parts(struct dp_drain *d, struct dp_tracee *session, struct dp_reader *reader,

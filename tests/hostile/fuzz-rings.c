@@ -82,7 +82,7 @@ static void take_part(struct dp_reader_part *part, void *arg)
 {
 	u32 n = 0;
 
-	if (part->size > DP_READER_PART || part->since > part->until)
+	if (!part->n ? part->size : part->size > DP_READER_PART || part->since > part->until)
 		wrong = true;
 	for (u64 at = 0; at < part->size; n++) {
 		const struct dp_record *rec = (const struct dp_record *)(part->bytes + at);

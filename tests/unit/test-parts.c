@@ -195,6 +195,7 @@ static void rings_come_side_by_side(void **state)
 	assert_in_range(t.n, 2 * sent, 2 * sent + 1);
 	assert_false(t.wrong);
 	assert_in_range(t.largest, 1, 2 * 4096);
+	assert_in_range(t.parts, 2 * RING_SIZE / (2 * 4096), 2 * RING_SIZE / 4096 + 2);
 	assert_true(t.known > 0);
 }
 

@@ -76,6 +76,17 @@ static void put_who(struct dp_line *l, const struct dp_sink_record *r)
 	dp_line_char(l, '.');
 }
 
+/* What was put since then, where it has room there: its length. 0: it has none. */
+static u32 keep(const struct dp_line *l, size_t before, char *to, size_t room)
+{
+	size_t n = l->n - before;
+
+	if (n > room || l->broken)
+		return 0;
+	memcpy(to, l->text + before, n);
+	return (u32)n;
+}
+
 /* The same, and "%06u: " */
 static void put_head(struct dp_sink *s, const struct dp_sink_record *r)
 {
@@ -88,8 +99,7 @@ static void put_head(struct dp_sink *s, const struct dp_sink_record *r)
 		dp_line_bytes(l, t->head, t->head_len);
 	} else {
 		put_who(l, r);
-		t->head_len = l->n - before <= sizeof(t->head) && !l->broken ? (u32)(l->n - before) : 0;
-		memcpy(t->head, l->text + before, t->head_len);
+		t->head_len = keep(l, before, t->head, sizeof(t->head));
 		t->tid = r->tid;
 		t->cpu = r->rec->cpu;
 		t->second = r->ns - r->ns % 1000000000;
@@ -159,8 +169,7 @@ static void begin(struct dp_sink *s, const struct dp_sink_record *r)
 	}
 	before = l->n;
 	put_what(s, r);
-	t->what_len = l->n - before <= sizeof(t->what) && !l->broken ? (u32)(l->n - before) : 0;
-	memcpy(t->what, l->text + before, t->what_len);
+	t->what_len = keep(l, before, t->what, sizeof(t->what));
 	t->name = ev->name;
 	t->symbol = ev->symbol;
 	t->offset = ev->offset;
