@@ -3,7 +3,6 @@
  * driver itself. */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,13 +13,6 @@
 #include "driver/driver.h"
 #include "log/log-rpn.h"
 #include "run/run-guard.h"
-
-static volatile sig_atomic_t stop;
-
-static void on_signal(int sig)
-{
-	stop = sig;
-}
 
 struct view {
 	bool raw;            /* rows of bytes, too */
@@ -47,7 +39,7 @@ static bool copy(struct view *v, FILE *f, off_t most)
 	bool well = true;
 
 	clearerr(f);
-	while (well && !stop && most > 0 && (n = getline(&line, &size, f)) > 0) {
+	while (well && !dp_cmd_stop && most > 0 && (n = getline(&line, &size, f)) > 0) {
 		well = put(v, line, (size_t)n);
 		most -= n;
 	}
@@ -66,18 +58,16 @@ static bool replaced(FILE *f, const char *path)
 static int show(const char *path, bool follow, bool raw)
 {
 	struct view v = {.raw = raw};
-	struct sigaction sa = {.sa_handler = on_signal};
 	FILE *f = fopen(path, "re");
 	struct stat st = {0};
 
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
+	dp_cmd_catch_signals();
 	if (f && fstat(fileno(f), &st)) /* a log that grows faster than it can be shown has an end, too */
 		st.st_size = 0;
 	for (;;) {
 		if (f && !copy(&v, f, follow ? INT64_MAX : st.st_size))
 			break;
-		if (!follow || stop)
+		if (!follow || dp_cmd_stop)
 			break;
 		if (!f || replaced(f, path)) {
 			if (f)

@@ -386,24 +386,15 @@ static int build(const struct probes_args *a)
 	return good ? CMD_OK : CMD_FAILED;
 }
 
-static volatile sig_atomic_t stop;
-
-static void on_signal(int sig)
-{
-	stop = sig;
-}
-
 static int show_vars(const struct probes_args *a, const char *name)
 {
-	struct sigaction sa = {.sa_handler = on_signal};
 	struct timespec pause = {(time_t)a->interval, (long)((a->interval - (double)(time_t)a->interval) * 1e9)};
 	int status = CMD_OK;
 
 	if (!a->interval)
 		return ask(a, DP_RUN_VARS, name, NULL, 0, false);
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
-	while (!stop && status == CMD_OK && !ferror(stdout)) {
+	dp_cmd_catch_signals();
+	while (!dp_cmd_stop && status == CMD_OK && !ferror(stdout)) {
 		dp_ui_time_line();
 		status = ask(a, DP_RUN_VARS, name, NULL, 0, false);
 		fflush(stdout);

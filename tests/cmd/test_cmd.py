@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """The command's own manners: help, errors with codes and carets, exit statuses, output that fails, pipes."""
+import array
+import fcntl
 import json
 import os
 import re
@@ -7,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
@@ -434,10 +437,15 @@ def events_come_while_it_runs():
     assert stop(p) == 0
 
 
+def full(pipe):
+    """Whether nothing more can be written."""
+    return array.array("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0] == fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ)
+
+
 @test
 def a_log_that_grows():
-    """log: a log that grows faster than it is shown is shown as it was, to its last whole line; --follow ends on
-    SIGINT beside it"""
+    """log: a log that grows faster than it is shown is shown as it was, to its last whole line; --follow ends well on
+    SIGINT beside it, also within a write that waits for its reader"""
     line = b"x" * 99 + b"\n"
     with tempfile.TemporaryDirectory() as folder, open(os.path.join(folder, "log"), "wb", buffering=0) as log:
         def started(*args):
@@ -453,10 +461,16 @@ def a_log_that_grows():
         while n < 1 << 22:
             n += len(p.stdout.read(1 << 16))
             log.write(line * 1000)
+        wait_for(lambda: full(p.stdout) and text_of("/proc/%d/syscall" % p.pid).startswith("1 "), timeout=60,
+                 what="a write that waits")
         p.send_signal(signal.SIGINT)
-        while p.stdout.read(1 << 16):
+        wait_for(lambda: re.search("^ShdPnd:\t0*$", text_of("/proc/%d/status" % p.pid), re.M), timeout=60,
+                 what="a signal that is taken")
+        rest = b""
+        while part := p.stdout.read(1 << 16):
+            rest = part
             log.write(line * 1000)
-        assert p.wait(timeout=60) == 0
+        assert p.wait(timeout=60) == 0 and rest.endswith(b"\n"), (p.returncode, rest[-200:])
 
 
 @test
