@@ -80,6 +80,7 @@ bool dp_run_turn(struct dp_run *run, int fd)
 
 	if (poll(p, 2, (int)((DP_MIN(rest_of_all(run), dp_run_next_timer(run)) + 999999) / 1000000)) < 0)
 		p[0].revents = 0;
+	dp_hear_ends();
 	dp_run_catch(run);
 	drain_due(run);
 	dp_run_govern(run);

@@ -434,6 +434,7 @@ int dp_trace_run(struct dp_trace *t, struct dp_error *err)
 		    (t->turn && !t->turn(t, t->turn_arg)))
 			break;
 		put_away_ended(t);
+		dp_hear_ends();
 		now = dp_now_ns();
 		ns = next_rest(t);
 		if (ns && now < end)

@@ -437,6 +437,32 @@ def driver_stopped():
     assert not held(), held()
 
 
+def traced_by(pid, driver):
+    """Whether the driver traces the process."""
+    with open("/proc/%d/status" % pid) as f:
+        return re.search("^TracerPid:\t%d$" % driver, f.read(), re.M)
+
+
+@alone
+def killed_while_traced():
+    """the parent of a process that is killed while the driver traces it hears of its end"""
+    both()
+    [driver] = ours("driver-serve")
+    kills, end = 0, time.monotonic() + LONG
+    while kills < 20 and time.monotonic() < end:
+        p = start([BRIEF])
+        while not traced_by(p.pid, driver) and p.poll() is None:
+            pass
+        os.kill(driver, signal.SIGSTOP)
+        if p.poll() is None and traced_by(p.pid, driver):
+            p.kill()
+            kills += 1
+        os.kill(driver, signal.SIGCONT)
+        p.wait(LONG)
+    assert kills
+    wait_for(lambda: not held(), timeout=LONG, what="that nobody is held")
+
+
 @alone
 def guard_stopped():
     """a stopped guard is replaced: programs start meanwhile, and are caught again"""

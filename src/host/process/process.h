@@ -105,6 +105,12 @@ int dp_catch_load(struct dp_parking *p, pid_t tid, pid_t pid, void (*go)(void *a
 void dp_catch_settle(void); /* now and then: let threads go that could not be stopped for it when their time was over */
 int dp_unpark(struct dp_parking *p, void (*ready)(void *arg), void *arg, struct dp_error *err);
 
+/*
+ * Now and then: hear that threads have ended that this one traced when they were killed, and that nothing of ours waits
+ * for any more. Until then their parents do not hear of it. Children are left to whoever has started them.
+ */
+void dp_hear_ends(void);
+
 /* Resolve and compile one event line; a pattern adds a probe for every match that can be probed
  * (and a note about the others). On error nothing is added. */
 int dp_session_add(struct dp_session *s, struct dp_event_line *line, struct dp_error *err);

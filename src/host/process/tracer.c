@@ -353,6 +353,18 @@ static pid_t peek(pid_t tid, siginfo_t *si)
 	return si->si_pid;
 }
 
+void dp_hear_ends(void)
+{
+	siginfo_t si = {0};
+	char parent[16], self[16];
+
+	snprintf(self, sizeof(self), "%d", (int)getpid());
+	while (!waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT | __WALL | __WNOTHREAD) && si.si_pid &&
+	       !dp_status_field(si.si_pid, si.si_pid, "PPid", parent, sizeof(parent)) && strcmp(parent, self) != 0 &&
+	       waitpid(si.si_pid, NULL, WNOHANG | __WALL) > 0)
+		si.si_pid = 0;
+}
+
 /*
  * A stop for a signal is not waited for. Should we die then before the thread goes on, the kernel delivers the signal;
  * after a wait it would be lost, and a trap with it, whose program counter stands behind the breakpoint.
