@@ -8,6 +8,7 @@ import re
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 
@@ -195,7 +196,9 @@ def short_lives():
 def started_by_a_link():
     """a program that was started by a link goes by the link's name in lists and suggestions; places accept both names,
     and what is in front of a `-`"""
-    link = os.path.join(tempfile.tempdir, "called")
+    # In the program's file system: a way to another one is known to the kernel only when the links' times are settled.
+    folder = tempfile.TemporaryDirectory(dir=TARGETS)
+    link = os.path.join(folder.name, "called")
     os.symlink(target("simple"), link)
     p = ready([link, "1"])
     listed = dprobes("funcs", "-p", p.pid, "work", check=0).stdout
@@ -220,6 +223,7 @@ def started_by_a_link():
     r = dprobes("trace", "--json", "p plugin_work chain=$backtrace", "--", link + "-bare", check=0,
                 env=dict(os.environ, LD_LIBRARY_PATH=TARGETS))
     assert re.fullmatch(r"called-bare\+0x[0-9a-f]+", json_lines(r.stdout)[0]["args"]["chain"][1]), r.stdout
+    folder.cleanup()
 
 
 @test
