@@ -390,25 +390,28 @@ static void find_stacks(struct dp_caps *c, struct dp_tracer *t, const struct dp_
 	}
 }
 
+int dp_fail_frozen(pid_t pid, struct dp_error *err)
+{
+	int r = dp_fail(err, E_TARGET_STUCK, "the control group of process %d is frozen", (int)pid);
+
+	dp_error_hint(err, "thaw the group first");
+	return r;
+}
+
 int dp_fail_stuck(const struct dp_tracer *t, struct dp_error *err)
 {
-	bool frozen, stopped;
+	bool stopped;
 	char state;
 	int r;
 
 	if (t->dead)
 		return dp_fail(err, E_TARGET_GONE, "process %d", (int)t->pid);
-	frozen = dp_process_frozen(t->pid);
+	if (dp_process_frozen(t->pid))
+		return dp_fail_frozen(t->pid, err);
 	state = dp_thread_state(t->pid, t->pid);
-	stopped = !frozen && (state == 'T' || state == 't'); /* t: while we trace it */
-	r = dp_fail(err, E_TARGET_STUCK,
-		    frozen    ? "the control group of process %d is frozen"
-		    : stopped ? "process %d is stopped"
-			      : "process %d",
-		    (int)t->pid);
-	if (frozen)
-		dp_error_hint(err, "thaw the group first");
-	else if (stopped)
+	stopped = state == 'T' || state == 't'; /* t: while we trace it */
+	r = dp_fail(err, E_TARGET_STUCK, stopped ? "process %d is stopped" : "process %d", (int)t->pid);
+	if (stopped)
 		dp_error_hint(err, "let it go on first: kill -CONT %d", (int)t->pid);
 	return r;
 }

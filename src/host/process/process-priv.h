@@ -327,6 +327,7 @@ s64 dp_harmless_call(pid_t tid);
 int dp_caps_find(struct dp_caps *c, struct dp_tracer *t, const struct dp_mem *mem, struct dp_error *err);
 /* No thread of it can be stopped, or work for us: E_TARGET_STUCK with the reason and what helps, or E_TARGET_GONE. */
 int dp_fail_stuck(const struct dp_tracer *t, struct dp_error *err);
+int dp_fail_frozen(pid_t pid, struct dp_error *err); /* E_TARGET_STUCK, where that is known */
 int dp_status_field(pid_t pid, pid_t tid, const char *name, char *buf, size_t size);
 
 /* What a thread waits in, without stopping it. */

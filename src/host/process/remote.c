@@ -357,7 +357,7 @@ static int stop_worker(struct dp_remote *r, struct dp_thread **th, struct user_r
 	u64 now = dp_now_ns();
 
 	if (now - r->looked > FROZEN_NS && is_frozen(r))
-		return dp_fail(err, E_TARGET_STUCK, "the control group of process %d is frozen", (int)r->tracer->pid);
+		return dp_fail_frozen(r->tracer->pid, err);
 	if (now - r->looked > FROZEN_NS)
 		r->looked = now;
 	*th = pick_worker(r);

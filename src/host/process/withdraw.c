@@ -497,9 +497,8 @@ int dp_withdraw_process(pid_t pid, const struct dp_block *known, u64 ctl_addr, b
 		note_actions(&w);
 		dp_tracer_pass_forks(&w.tracer);
 		w.tracer.holds = true;
-		r = dp_process_frozen(pid)
-			? dp_fail(&out->halted, E_TARGET_STUCK, "the control group of process %d is frozen", (int)pid)
-			: dp_patches_out(&ph, w.patches, w.npatches, &out->halted);
+		r = dp_process_frozen(pid) ? dp_fail_frozen(pid, &out->halted)
+					   : dp_patches_out(&ph, w.patches, w.npatches, &out->halted);
 		if (!r)
 			r = dp_patches_hand_over(&ph, &w.same.old, &w.same.now, &out->halted);
 		renew_actions(&w);
