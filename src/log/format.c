@@ -18,6 +18,7 @@
 #include "log/reader.h"
 #include "log/scope.h"
 #include "log/sinks.h"
+#include "log/template.h"
 
 #define TASKS 4096                /* names kept; a power of two */
 #define LOOK_AGAIN_NS 1000000000u /* a thread may change its name, an id may be used again */
@@ -41,8 +42,10 @@ struct dp_formatter {
 	char comm[16];          /* of those whose name nobody has seen; empty: not known */
 	struct dp_scope *scope; /* NULL: all calls are shown */
 	struct dp_time_span spans[DP_NTIMES];
-	u32 nlooked;        /* events that were looked at: */
-	bool has_addresses; /* one has addresses, whose names a recording keeps */
+	u32 nlooked;                    /* events that were looked at: */
+	bool has_addresses;             /* one has addresses, whose names a recording keeps */
+	struct dp_template **templates; /* of events, from their first record on; NULL: the format has none, or */
+	u32 ntemplates;                 /* there was no memory */
 	union dp_sink_room sink;
 };
 
@@ -119,12 +122,20 @@ int dp_formatter_new(struct dp_formatter **out, enum dp_format format, FILE *to,
 	return 0;
 }
 
+static void free_templates(struct dp_formatter *f)
+{
+	for (u32 i = 0; i < f->ntemplates; i++)
+		dp_template_free(f->templates[i]);
+	dp_free(f->templates);
+}
+
 void dp_formatter_free(struct dp_formatter *f)
 {
 	if (!f)
 		return;
 	if (f->sink.s.ops->release)
 		f->sink.s.ops->release(&f->sink.s);
+	free_templates(f);
 	dp_scope_free(f->scope);
 	dp_line_free(&f->line);
 	dp_free(f->tasks);
@@ -197,13 +208,13 @@ static void look_for_process(struct dp_formatter *f, struct task *t, u32 ours)
 	t->pid = pid ? pid : t->pid;
 }
 
-static const char *task_name(struct dp_formatter *f, const struct dp_record *rec, u64 ns)
+static const char *task_name(struct dp_formatter *f, struct task *t, const struct dp_record *rec, u64 ns)
 {
+	static const char nobody[DP_COMM_SIZE] = "<...>";
 	u32 tid = rec->tid, ours = tid;
-	struct task *t = task_slot(f, tid);
 	const char *told = dp_view_comm(rec);
 	bool look = look_again(t, ns);
-	char comm[16];
+	char comm[DP_COMM_SIZE] = "";
 
 	if (told) {
 		memcpy(t->comm, told, sizeof(t->comm));
@@ -220,21 +231,7 @@ static const char *task_name(struct dp_formatter *f, const struct dp_record *rec
 		t->known = true;
 		look_for_process(f, t, ours);
 	}
-	return t->known ? t->comm : f->comm[0] ? f->comm : "<...>";
-}
-
-static u32 task_id(struct dp_formatter *f, u32 tid)
-{
-	struct task *t = task_slot(f, tid);
-
-	return t->ours ? t->ours : tid;
-}
-
-static u32 task_process(struct dp_formatter *f, u32 tid)
-{
-	struct task *t = task_slot(f, tid);
-
-	return t->pid ? t->pid : f->pid;
+	return t->known ? t->comm : f->comm[0] ? f->comm : nobody;
 }
 
 void dp_formatter_source(struct dp_formatter *f, u32 source, u32 pid, const char *comm)
@@ -280,13 +277,15 @@ void dp_formatter_times(struct dp_formatter *f, struct dp_time_span spans[DP_NTI
 /* The record's event is one of ours. */
 static void describe(struct dp_formatter *f, const struct dp_record *rec, u64 ns, struct dp_sink_record *r)
 {
+	struct task *t = task_slot(f, rec->tid);
+
 	r->rec = rec;
 	r->ns = ns;
 	r->source = f->source;
 	r->event = &f->env.events[rec->event];
-	r->task = task_name(f, rec, ns);
-	r->tid = task_id(f, rec->tid); /* after the name */
-	r->pid = task_process(f, rec->tid);
+	r->task = task_name(f, t, rec, ns); /* before what it finds out: */
+	r->tid = t->ours ? t->ours : rec->tid;
+	r->pid = t->pid ? t->pid : f->pid;
 	dp_view_init(&r->view, rec, f->env.events[rec->event].layout);
 	/* One by one: to clear all of it first takes longer. */
 	r->program = NULL;
@@ -295,8 +294,30 @@ static void describe(struct dp_formatter *f, const struct dp_record *rec, u64 ns
 	r->size = 0;
 }
 
+/* That of the record's event; NULL: its fields are walked through. */
+static const struct dp_template *template_of(struct dp_formatter *f, const struct dp_sink_record *r)
+{
+	u32 event = r->rec->event, n = f->env.nevents;
+	struct dp_template **more;
+
+	if (event < f->ntemplates && f->templates[event])
+		return f->templates[event];
+	if (!f->sink.s.ops->lay_out)
+		return NULL;
+	if (event >= f->ntemplates) { /* there are more events now, or none had a record yet */
+		more = dp_resize(f->templates, f->ntemplates * sizeof(*more), n * sizeof(*more));
+		if (!more)
+			return NULL;
+		f->templates = more;
+		f->ntemplates = n;
+	}
+	f->templates[event] = dp_template_new(&f->sink.s, r);
+	return f->templates[event];
+}
+
 void dp_formatter_record(struct dp_formatter *f, const struct dp_record *rec, u64 ns)
 {
+	const struct dp_template *t;
 	struct dp_sink_record r;
 
 	if (rec->event >= f->env.nevents || (rec->flags & DP_REC_PAD))
@@ -306,7 +327,9 @@ void dp_formatter_record(struct dp_formatter *f, const struct dp_record *rec, u6
 		return;
 	extend(f, DP_TIME_HITS, ns);
 	dp_line_reset(&f->line);
-	dp_walk_event(&f->sink.s, &r);
+	t = template_of(f, &r);
+	if (!t || !dp_template_put(t, &f->sink.s, &r))
+		dp_walk_event(&f->sink.s, &r);
 	write_line(f);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* Puts lines of output together: numbers, quoted strings. Knows nothing of records. */
+#include "log/digits.h"
 #include "log/line.h"
 
 void dp_line_free(struct dp_line *l)
@@ -43,41 +44,47 @@ void dp_line_format(struct dp_line *l, const char *fmt, ...)
 	l->n += (size_t)n;
 }
 
-/* All numbers of two digits: a number is divided half as often. */
-static const char pairs[] = "00010203040506070809"
-			    "10111213141516171819"
-			    "20212223242526272829"
-			    "30313233343536373839"
-			    "40414243444546474849"
-			    "50515253545556575859"
-			    "60616263646566676869"
-			    "70717273747576777879"
-			    "80818283848586878889"
-			    "90919293949596979899";
+const char dp_digit_pairs[201] = "00010203040506070809"
+				 "10111213141516171819"
+				 "20212223242526272829"
+				 "30313233343536373839"
+				 "40414243444546474849"
+				 "50515253545556575859"
+				 "60616263646566676869"
+				 "70717273747576777879"
+				 "80818283848586878889"
+				 "90919293949596979899";
+const u64 dp_powers_of_ten[20] = {0,
+				  10,
+				  100,
+				  1000,
+				  10000,
+				  100000,
+				  1000000,
+				  10000000,
+				  100000000,
+				  1000000000,
+				  10000000000,
+				  100000000000,
+				  1000000000000,
+				  10000000000000,
+				  100000000000000,
+				  1000000000000000,
+				  10000000000000000,
+				  100000000000000000,
+				  1000000000000000000,
+				  10000000000000000000u};
 
-/* Most numbers are short: a call of memset() or memcpy() takes longer than they do. */
 void dp_line_dec(struct dp_line *l, u64 v, int width, char fill)
 {
-	char digits[20 + 3] = "", *const end = digits + 20, *from = end, *to;
-	int n;
+	int n = (int)dp_count_digits(v), blanks = DP_MIN(width, 64) - n;
 
-	for (; v >= 100; v /= 100)
-		memcpy(from -= 2, pairs + 2 * (v % 100), 2);
-	if (v >= 10)
-		memcpy(from -= 2, pairs + 2 * v, 2);
-	else
-		*--from = (char)('0' + v);
-	n = (int)(end - from);
-	width = DP_MIN(DP_MAX(width, n), 64);
-	if (l->room - l->n < 64 + 8 && !dp_line_reserve(l, 64 + 8))
+	if (l->room - l->n < 64 + DP_DIGITS_ROOM && !dp_line_reserve(l, 64 + DP_DIGITS_ROOM))
 		return;
-	to = l->text + l->n;
-	l->n += (size_t)width;
-	memset(to, fill, 8); /* what is too much lies behind the line, or digits follow there */
-	if (width - n > 8)
-		memset(to, fill, (size_t)(width - n));
-	for (to += width - n; n > 0; n -= 4, to += 4, from += 4)
-		memcpy(to, from, 4);
+	for (; blanks > 0; blanks--)
+		l->text[l->n++] = fill;
+	dp_put_digits(l->text + l->n, v, (u32)n);
+	l->n += (size_t)n;
 }
 
 void dp_line_column(struct dp_line *l, const char *s, int width)
@@ -94,24 +101,14 @@ void dp_line_column(struct dp_line *l, const char *s, int width)
 
 void dp_line_signed(struct dp_line *l, s64 v)
 {
-	if (v < 0)
-		dp_line_char(l, '-');
-	dp_line_dec(l, v < 0 ? 0 - (u64)v : (u64)v, 0, ' ');
+	if (l->room - l->n >= DP_DIGITS_ROOM || dp_line_reserve(l, DP_DIGITS_ROOM))
+		l->n = (size_t)(dp_put_signed(l->text + l->n, v) - l->text);
 }
 
 void dp_line_hex(struct dp_line *l, u64 v)
 {
-	u32 digits = (u32)(67 - __builtin_clzll(v | 1)) / 4;
-	char *to;
-
-	if (l->room - l->n < 18 && !dp_line_reserve(l, 18))
-		return;
-	to = l->text + l->n;
-	l->n += digits + 2;
-	*to++ = '0';
-	*to++ = 'x';
-	while (digits--)
-		*to++ = "0123456789abcdef"[v >> 4 * digits & 15];
+	if (l->room - l->n >= DP_DIGITS_ROOM || dp_line_reserve(l, DP_DIGITS_ROOM))
+		l->n = (size_t)(dp_put_hex(l->text + l->n, v) - l->text);
 }
 
 void dp_line_bytes_hex(struct dp_line *l, const void *p, size_t n)

@@ -20,11 +20,12 @@ struct dp_rpn_context;
 struct dp_rpn_head;
 struct dp_rpn_unit;
 struct dp_sink;
+struct dp_template;
 
 /* A record with what is known of it beside its bytes. */
 struct dp_sink_record {
 	const struct dp_record *rec;
-	const char *task; /* NULL: not known */
+	const char *task; /* NULL: not known. Of an event never, and DP_COMM_SIZE bytes, whatever is behind its end */
 	u32 tid;          /* as we know it */
 	u32 pid;          /* of an event: the process; 0: not known */
 	u64 ns;           /* of an event: CLOCK_MONOTONIC */
@@ -104,6 +105,14 @@ struct dp_sink_ops {
 	void (*end)(struct dp_sink *s, const struct dp_sink_record *r);
 
 	/*
+	 * Of events, where all lines of one are alike but for what start puts and for the fields (log/template.h).
+	 * start puts what begin puts of a record's own; lay_out what follows it in a line of that event, and tells
+	 * where the fields stand. Both are there, or none.
+	 */
+	void (*start)(struct dp_sink *s, const struct dp_sink_record *r);
+	void (*lay_out)(struct dp_sink *s, struct dp_template *t, const struct dp_sink_record *r);
+
+	/*
 	 * Records of programs. parses: what the section shows can be made of the bytes. True: walk it, then call
 	 * section_end.
 	 */
@@ -172,6 +181,8 @@ static inline void dp_sink_deeper(struct dp_sink *s)
 
 /* A record of an event through a sink. walk.c */
 void dp_walk_event(struct dp_sink *s, const struct dp_sink_record *r);
+/* Of it field `i`, without its name. */
+void dp_walk_value(struct dp_sink *s, const struct dp_view *v, unsigned i);
 
 /* How text shows groups, members and values. put.c */
 void dp_put_field(struct dp_sink *s, const char *name, unsigned i);

@@ -27,25 +27,29 @@ static void element(struct dp_sink *s, const struct dp_view *v, unsigned i, unsi
 	s->ops->value(s, &out);
 }
 
-static void walk_field(struct dp_sink *s, const struct dp_view *v, unsigned i)
+void dp_walk_value(struct dp_sink *s, const struct dp_view *v, unsigned i)
 {
 	const struct dp_field *field = &v->layout->fields[i];
 	enum dp_sink_group what = field->type == DP_FIELD_FRAME ? DP_GROUP_STACK : DP_GROUP_ARRAY;
-
 	unsigned n;
 
-	s->ops->field(s, field->name, i);
 	if (!field->count) {
 		element(s, v, i, 0);
-	} else {
-		n = dp_view_count(v, i);
-		s->ops->group(s, what);
-		for (unsigned k = 0; k < n; k++) {
-			s->ops->member(s, NULL);
-			element(s, v, i, k);
-		}
-		s->ops->group_end(s, what);
+		return;
 	}
+	n = dp_view_count(v, i);
+	s->ops->group(s, what);
+	for (unsigned k = 0; k < n; k++) {
+		s->ops->member(s, NULL);
+		element(s, v, i, k);
+	}
+	s->ops->group_end(s, what);
+}
+
+static void walk_field(struct dp_sink *s, const struct dp_view *v, unsigned i)
+{
+	s->ops->field(s, v->layout->fields[i].name, i);
+	dp_walk_value(s, v, i);
 	if (s->ops->field_end)
 		s->ops->field_end(s);
 }

@@ -14,7 +14,8 @@
 
 #define POLL_MS 100
 #define FILE_CHUNK (1u << 20)
-#define BUFFER (1u << 17)
+#define BUFFER (1u << 18) /* a file takes much at once, since its pages are made one by one else */
+#define ROOM_FOR_LINE (1u << 16)
 #define FLAGS (O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY)
 
 /*
@@ -45,10 +46,16 @@ static size_t next_chunk(const struct dp_output *o, const char *buf, size_t size
 	return end ? (size_t)(end + 1 - buf) : o->chunk;
 }
 
-/* What the file had before goes when there is something to take its place. */
+/*
+ * What the file had before goes when there is something to take its place. A file that is empty is left alone: of one
+ * that was made shorter some file systems write all pages to the disk when it is closed, and let us wait.
+ */
 static bool begin_file(struct dp_output *o)
 {
-	if (!o->begun && ftruncate(o->fd, 0))
+	struct stat st;
+	bool is_empty = !o->begun && !fstat(o->fd, &st) && !st.st_size;
+
+	if (!o->begun && !is_empty && ftruncate(o->fd, 0))
 		o->error = o->error ? o->error : errno;
 	else
 		o->begun = true;
@@ -183,7 +190,7 @@ bool dp_output_is_file(const struct dp_output *o)
 
 void dp_output_line_done(struct dp_output *o)
 {
-	if (__fpending(o->f) > BUFFER / 2)
+	if (__fpending(o->f) > BUFFER - ROOM_FOR_LINE)
 		fflush(o->f);
 }
 

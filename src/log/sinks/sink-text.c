@@ -7,26 +7,25 @@
  * `@` marks a hit of a probe, `<-` a return. Before the colon stands the event's name when the user
  * gave one; else the function, for a return the function that is returned to.
  */
+#include "log/digits.h"
 #include "log/format.h"
 #include "log/sinks.h"
+#include "log/template.h"
 
 #define DIM "\033[2m"
 #define CYAN "\033[36m"
 #define YELLOW "\033[33m"
 #define PLAIN "\033[0m"
+#define HEAD 128 /* bytes: of a name of 15, each shown by four, and three numbers it has less */
+#define BLOCK 16 /* bytes that are copied at once, which takes less than a call of memcpy() */
 
 struct text_sink {
 	struct dp_sink s;
 	/* The head of the last record up to the microseconds, and what it was made of: most have the same. */
-	char head[120];
+	char head[HEAD];
 	u32 head_len, tid, cpu;
-	char task[16];
+	char task[DP_COMM_SIZE];
 	u64 second;
-	/* The same of what was hit. */
-	char what[128];
-	u32 what_len;
-	const char *name, *symbol;
-	u64 offset;
 };
 _Static_assert(sizeof(struct text_sink) <= sizeof(union dp_sink_room), "a sink fits");
 
@@ -76,37 +75,44 @@ static void put_who(struct dp_line *l, const struct dp_sink_record *r)
 	dp_line_char(l, '.');
 }
 
-/* What was put since then, where it has room there: its length. 0: it has none. */
-static u32 keep(const struct dp_line *l, size_t before, char *to, size_t room)
+static void make_head(struct text_sink *t, const struct dp_sink_record *r)
 {
-	size_t n = l->n - before;
+	struct dp_line *l = t->s.line;
+	size_t before = l->n;
 
-	if (n > room || l->broken)
-		return 0;
-	memcpy(to, l->text + before, n);
-	return (u32)n;
+	put_who(l, r);
+	t->head_len = l->broken || l->n - before > HEAD ? 0 : (u32)(l->n - before);
+	memcpy(t->head, l->text + before, t->head_len);
+	l->n = before;
+	t->tid = r->tid;
+	t->cpu = r->rec->cpu;
+	t->second = r->ns - r->ns % 1000000000;
+	memcpy(t->task, r->task, sizeof(t->task));
 }
 
-/* The same, and "%06u: " */
+static bool has_same_head(const struct text_sink *t, const struct dp_sink_record *r)
+{
+	return t->tid == r->tid && t->cpu == r->rec->cpu && r->ns - t->second < 1000000000 &&
+	       !memcmp(t->task, r->task, sizeof(t->task)) && t->head_len;
+}
+
+/* Who and when: the same, and "%06u: ". */
 static void put_head(struct dp_sink *s, const struct dp_sink_record *r)
 {
 	struct text_sink *t = (struct text_sink *)s;
 	struct dp_line *l = s->line;
-	size_t before = l->n;
+	char *to;
 
-	if (t->head_len && t->tid == r->tid && t->cpu == r->rec->cpu && r->ns - t->second < 1000000000 &&
-	    !strcmp(t->task, r->task)) {
-		dp_line_bytes(l, t->head, t->head_len);
-	} else {
-		put_who(l, r);
-		t->head_len = keep(l, before, t->head, sizeof(t->head));
-		t->tid = r->tid;
-		t->cpu = r->rec->cpu;
-		t->second = r->ns - r->ns % 1000000000;
-		dp_format(t->task, sizeof(t->task), "%s", r->task);
-	}
-	dp_line_dec(l, (r->ns - t->second) / 1000, 6, '0');
-	dp_line_bytes(l, ": ", 2);
+	if (l->room - l->n < HEAD + DP_DIGITS_ROOM && !dp_line_reserve(l, HEAD + DP_DIGITS_ROOM))
+		return;
+	if (!has_same_head(t, r))
+		make_head(t, r);
+	to = l->text + l->n;
+	for (u32 i = 0; i < t->head_len; i += BLOCK)
+		memcpy(to + i, t->head + i, BLOCK);
+	to = dp_put_digits(to + t->head_len, (r->ns - t->second) / 1000, 6);
+	memcpy(to, ": ", 2);
+	l->n = (size_t)(to + 2 - l->text);
 }
 
 /* The function that a return goes to, without the offset. One byte back is still in the call. */
@@ -151,28 +157,31 @@ static void put_what(struct dp_sink *s, const struct dp_sink_record *r)
 		dp_line_char(l, '0');
 }
 
+/* The caller of a return is the record's. */
+static void start(struct dp_sink *s, const struct dp_sink_record *r)
+{
+	put_head(s, r);
+	if (((const struct dp_event_info *)r->event)->is_return)
+		put_what(s, r);
+}
+
 static void begin(struct dp_sink *s, const struct dp_sink_record *r)
 {
-	struct text_sink *t = (struct text_sink *)s;
-	const struct dp_event_info *ev = r->event;
-	struct dp_line *l = s->line;
-	size_t before;
-
 	put_head(s, r);
-	if (ev->is_return) { /* the caller is the record's */
-		put_what(s, r);
-		return;
-	}
-	if (t->what_len && t->name == ev->name && t->symbol == ev->symbol && t->offset == ev->offset) {
-		dp_line_bytes(l, t->what, t->what_len);
-		return;
-	}
-	before = l->n;
 	put_what(s, r);
-	t->what_len = keep(l, before, t->what, sizeof(t->what));
-	t->name = ev->name;
-	t->symbol = ev->symbol;
-	t->offset = ev->offset;
+}
+
+static void lay_out(struct dp_sink *s, struct dp_template *t, const struct dp_sink_record *r)
+{
+	const struct dp_layout *layout = r->view.layout;
+
+	if (!((const struct dp_event_info *)r->event)->is_return)
+		put_what(s, r);
+	for (u32 i = 0; i < layout->nfields; i++) {
+		dp_put_field(s, layout->fields[i].name, i);
+		dp_template_field(t, i, true);
+	}
+	dp_line_char(s->line, '\n');
 }
 
 static void end(struct dp_sink *s, const struct dp_sink_record *r)
@@ -210,4 +219,6 @@ const struct dp_sink_ops dp_sink_text = {
     .group_end = dp_put_group_end,
     .value = dp_put_value,
     .end = end,
+    .start = start,
+    .lay_out = lay_out,
 };
