@@ -99,9 +99,7 @@ void dp_json_signed(struct dp_json *j, s64 v)
 void dp_json_seconds(struct dp_json *j, u64 ns)
 {
 	separate(j);
-	dp_line_dec(j->line, ns / 1000000000, 0, ' ');
-	dp_line_char(j->line, '.');
-	dp_line_dec(j->line, ns % 1000000000, 9, '0');
+	dp_line_seconds(j->line, ns);
 }
 
 void dp_json_digits(struct dp_json *j, const char *text, size_t n)

@@ -111,6 +111,17 @@ void dp_line_hex(struct dp_line *l, u64 v)
 		l->n = (size_t)(dp_put_hex(l->text + l->n, v) - l->text);
 }
 
+void dp_line_seconds(struct dp_line *l, u64 ns)
+{
+	char *to;
+
+	if (l->room - l->n < 2 * DP_DIGITS_ROOM && !dp_line_reserve(l, 2 * DP_DIGITS_ROOM))
+		return;
+	to = dp_put_unsigned(l->text + l->n, ns / 1000000000);
+	*to++ = '.';
+	l->n = (size_t)(dp_put_digits(to, ns % 1000000000, 9) - l->text);
+}
+
 void dp_line_bytes_hex(struct dp_line *l, const void *p, size_t n)
 {
 	const u8 *from = p;

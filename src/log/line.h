@@ -48,7 +48,8 @@ void dp_line_format(struct dp_line *l, const char *fmt, ...) DP_PRINTF(2, 3);
 void dp_line_dec(struct dp_line *l, u64 v, int width, char fill); /* right-aligned */
 void dp_line_column(struct dp_line *l, const char *s, int width); /* blanks on its right; width < 0: on its left */
 void dp_line_signed(struct dp_line *l, s64 v);
-void dp_line_hex(struct dp_line *l, u64 v); /* with 0x */
+void dp_line_hex(struct dp_line *l, u64 v);      /* with 0x */
+void dp_line_seconds(struct dp_line *l, u64 ns); /* with nine digits behind the point */
 
 /* With the escapes of C, in quotes. Valid UTF-8 stays; what could drive a terminal does not. */
 void dp_line_c_string(struct dp_line *l, const char *s, size_t n, char quote);

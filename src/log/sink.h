@@ -107,10 +107,12 @@ struct dp_sink_ops {
 	/*
 	 * Of events, where all lines of one are alike but for what start puts and for the fields (log/template.h).
 	 * start puts what begin puts of a record's own; lay_out what follows it in a line of that event, and tells
-	 * where the fields stand. Both are there, or none.
+	 * where the fields stand; false: these lines are not of that kind. Both are there, or none. named: a value
+	 * comes whose name has been put; may be NULL.
 	 */
 	void (*start)(struct dp_sink *s, const struct dp_sink_record *r);
-	void (*lay_out)(struct dp_sink *s, struct dp_template *t, const struct dp_sink_record *r);
+	bool (*lay_out)(struct dp_sink *s, struct dp_template *t, const struct dp_sink_record *r);
+	void (*named)(struct dp_sink *s);
 
 	/*
 	 * Records of programs. parses: what the section shows can be made of the bytes. True: walk it, then call
@@ -177,6 +179,13 @@ static inline void dp_sink_deeper(struct dp_sink *s)
 {
 	s->depth++;
 	s->more &= ~((u64)1 << (s->depth & 63));
+}
+
+static inline void dp_sink_begin_event(struct dp_sink *s)
+{
+	s->depth = 0;
+	s->more = 0;
+	s->program = false;
 }
 
 /* A record of an event through a sink. walk.c */

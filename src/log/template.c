@@ -24,6 +24,7 @@ struct dp_template {
 	size_t least; /* bytes of the payload up to the last number */
 	size_t most;  /* bytes of a line's texts and numbers */
 	bool broken;
+	bool is_unfit; /* for any record */
 };
 
 /* ---- making one ---- */
@@ -69,6 +70,11 @@ static u8 type_of(const struct dp_field *f, bool has_hex)
 	return dp_field_is_signed(f) ? f->type : (u8)(DP_FIELD_U8 + width);
 }
 
+bool dp_template_has_number(const struct dp_field *f)
+{
+	return type_of(f, false) != SINKS;
+}
+
 void dp_template_field(struct dp_template *t, unsigned i, bool has_hex)
 {
 	const struct dp_field *f = &t->layout->fields[i];
@@ -88,8 +94,9 @@ struct dp_template *dp_template_new(struct dp_sink *s, const struct dp_sink_reco
 		return NULL;
 	t->layout = r->view.layout;
 	t->least = t->layout->has_faultmask ? sizeof(u64) : 0;
+	dp_sink_begin_event(s);
 	s->line = &t->texts;
-	s->ops->lay_out(s, t, r);
+	t->is_unfit = !s->ops->lay_out(s, t, r);
 	add(t, (struct part){.type = LAST});
 	s->line = line;
 	if (dp_line_reserve(&t->texts, BLOCK) && !t->broken && !t->texts.broken)
@@ -113,7 +120,7 @@ static bool is_as_it_should_be(const struct dp_template *t, const struct dp_sink
 {
 	u64 faults = 0;
 
-	if (r->rec->flags & DP_REC_TRUNCATED || r->view.size < t->least)
+	if (t->is_unfit || r->rec->flags & DP_REC_TRUNCATED || r->view.size < t->least)
 		return false;
 	if (t->layout->has_faultmask)
 		memcpy(&faults, r->view.payload, sizeof(faults));
@@ -172,6 +179,7 @@ bool dp_template_put(const struct dp_template *t, struct dp_sink *s, const struc
 
 	if (!is_as_it_should_be(t, r))
 		return false;
+	dp_sink_begin_event(s);
 	s->ops->start(s, r);
 	if (l->room - l->n < t->most && !dp_line_reserve(l, t->most))
 		return true;
@@ -185,6 +193,8 @@ bool dp_template_put(const struct dp_template *t, struct dp_sink *s, const struc
 			continue;
 		}
 		l->n = (size_t)(to - l->text);
+		if (s->ops->named)
+			s->ops->named(s);
 		dp_walk_value(s, &r->view, p->field);
 		if (!dp_line_reserve(l, t->most))
 			return true;

@@ -20,6 +20,8 @@ void dp_template_free(struct dp_template *t); /* may be NULL */
  * shown in hexadecimal are.
  */
 void dp_template_field(struct dp_template *t, unsigned i, bool has_hex);
+/* Whether the field is a number; else the sink puts it. */
+bool dp_template_has_number(const struct dp_field *f);
 
 /* A record of that event into the sink's line. False: it is not as it should be, and nothing was put. */
 bool dp_template_put(const struct dp_template *t, struct dp_sink *s, const struct dp_sink_record *r);

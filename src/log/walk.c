@@ -56,9 +56,7 @@ static void walk_field(struct dp_sink *s, const struct dp_view *v, unsigned i)
 
 void dp_walk_event(struct dp_sink *s, const struct dp_sink_record *r)
 {
-	s->depth = 0;
-	s->more = 0;
-	s->program = false;
+	dp_sink_begin_event(s);
 	s->ops->begin(s, r);
 	for (unsigned i = 0; i < r->view.layout->nfields; i++)
 		if (!s->ops->takes_addresses || dp_field_is_address(&r->view.layout->fields[i]))

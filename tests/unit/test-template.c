@@ -199,6 +199,8 @@ static void lines_are_those_of_a_walk(void **unused)
 	state = 88172645463325252u;
 	for (u32 i = 0; i < ROUNDS; i++) {
 		compare(&dp_sink_text, DP_FORMAT_TEXT, i & 1);
+		compare(&dp_sink_json, DP_FORMAT_JSON, false);
+		compare(&dp_sink_csv, DP_FORMAT_CSV, false);
 	}
 }
 

@@ -10,6 +10,8 @@
 #include "log/aggregate.h"
 #include "log/log-rpn.h"
 #include "log/sinks.h"
+#include "log/sinks/kept-head.h"
+#include "log/template.h"
 
 struct column {
 	const char *name;
@@ -23,7 +25,8 @@ struct csv_sink {
 	struct dp_line *to;   /* the line that s.line was */
 	struct column *columns;
 	u32 ncolumns;
-	struct column *current; /* whose value is written; NULL: nobody's */
+	struct column *current;   /* whose value is written; NULL: nobody's */
+	struct dp_kept_head head; /* behind the time */
 };
 _Static_assert(sizeof(struct csv_sink) <= sizeof(union dp_sink_room), "a sink fits");
 
@@ -83,13 +86,6 @@ static void number_cell(struct dp_line *l, u64 v)
 {
 	dp_line_char(l, ',');
 	dp_line_dec(l, v, 0, ' ');
-}
-
-static void seconds(struct dp_line *l, u64 ns)
-{
-	dp_line_dec(l, ns / 1000000000, 0, ' ');
-	dp_line_char(l, '.');
-	dp_line_dec(l, ns % 1000000000, 9, '0');
 }
 
 /* ---- columns of events ---- */
@@ -153,27 +149,48 @@ static void head(struct dp_sink *s)
 
 /* ---- records ---- */
 
-static void begin_event(struct dp_sink *s, const struct dp_sink_record *r)
+static void put_who(struct dp_sink *s, const struct dp_sink_record *r)
 {
-	const struct dp_event_info *ev = r->event;
 	struct csv_sink *c = csv(s);
-	struct dp_line *l = s->line;
-	char caller[DP_SINK_SYMBOL] = "";
-	u64 addr;
+	size_t before;
 
-	seconds(l, r->ns);
-	text_cell(l, r->task);
-	number_cell(l, r->tid);
-	number_cell(l, r->rec->cpu);
+	dp_line_seconds(s->line, r->ns);
+	if (dp_kept_head_put(&c->head, s->line, r))
+		return;
+	before = s->line->n;
+	text_cell(s->line, r->task);
+	number_cell(s->line, r->tid);
+	number_cell(s->line, r->rec->cpu);
+	dp_kept_head_is(&c->head, s->line, before, r);
+}
+
+static void put_event(struct dp_line *l, const struct dp_event_info *ev)
+{
 	text_cell(l, ev->name && ev->name[0] ? ev->name : ev->symbol);
 	text_cell(l, ev->group ? ev->group : "");
 	text_cell(l, ev->symbol);
 	number_cell(l, ev->offset);
 	number_cell(l, ev->is_return);
+}
+
+static void put_caller(struct dp_sink *s, const struct dp_sink_record *r)
+{
+	char caller[DP_SINK_SYMBOL] = "";
+	u64 addr;
+
 	if (dp_view_ret_addr(&r->view, &addr))
 		s->symbol(s, addr, true, caller, sizeof(caller));
-	text_cell(l, caller);
-	number_cell(l, !!(r->rec->flags & DP_REC_TRUNCATED));
+	text_cell(s->line, caller);
+}
+
+static void begin_event(struct dp_sink *s, const struct dp_sink_record *r)
+{
+	struct csv_sink *c = csv(s);
+
+	put_who(s, r);
+	put_event(s->line, r->event);
+	put_caller(s, r);
+	number_cell(s->line, !!(r->rec->flags & DP_REC_TRUNCATED));
 	for (u32 i = 0; i < c->ncolumns; i++)
 		c->columns[i].size = 0;
 	dp_line_reset(&c->cells);
@@ -181,11 +198,55 @@ static void begin_event(struct dp_sink *s, const struct dp_sink_record *r)
 	s->line = &c->cells;
 }
 
+/* A caller is the record's, and stands behind what is the event's. */
+static void start(struct dp_sink *s, const struct dp_sink_record *r)
+{
+	put_who(s, r);
+	if (r->view.layout->has_ret_addr) {
+		put_event(s->line, r->event);
+		put_caller(s, r);
+	}
+}
+
+/* Where the column has its value from; nfields: from nowhere. Of two of one name the last one shows. */
+static u32 field_of(const struct column *c, const struct dp_layout *layout)
+{
+	u32 found = layout->nfields;
+
+	for (u32 i = 0; i < layout->nfields; i++)
+		if (is_column(c, &layout->fields[i], i))
+			found = i;
+	return found;
+}
+
+/* What is no number may have to be quoted, which is known when it is there. */
+static bool lay_out(struct dp_sink *s, struct dp_template *t, const struct dp_sink_record *r)
+{
+	const struct dp_layout *layout = r->view.layout;
+
+	if (!layout->has_ret_addr) {
+		put_event(s->line, r->event);
+		text_cell(s->line, ""); /* no caller */
+	}
+	number_cell(s->line, false); /* it is not shortened */
+	for (u32 i = 0; i < csv(s)->ncolumns; i++) {
+		u32 field = field_of(&csv(s)->columns[i], layout);
+
+		dp_line_char(s->line, ',');
+		if (field < layout->nfields && !dp_template_has_number(&layout->fields[field]))
+			return false;
+		if (field < layout->nfields)
+			dp_template_field(t, field, false);
+	}
+	dp_line_char(s->line, '\n');
+	return true;
+}
+
 static void begin_program(struct dp_sink *s, const struct dp_sink_record *r)
 {
 	struct dp_line *l = s->line;
 
-	seconds(l, r->program->realtime_ns);
+	dp_line_seconds(l, r->program->realtime_ns);
 	number_cell(l, r->head->major);
 	number_cell(l, r->head->minor);
 	text_cell(l, r->program->module);
@@ -429,6 +490,8 @@ const struct dp_sink_ops dp_sink_csv = {
     .group_end = group_end,
     .value = value,
     .end = end,
+    .start = start,
+    .lay_out = lay_out,
     .section = section,
     .section_end = section_end,
     .aggregate = aggregate,

@@ -11,9 +11,15 @@
 #include "log/aggregate.h"
 #include "log/log-rpn.h"
 #include "log/sinks.h"
+#include "log/sinks/kept-head.h"
 #include "log/sinks/sink-json.h"
+#include "log/template.h"
 
-_Static_assert(sizeof(struct dp_json_sink) <= sizeof(union dp_sink_room), "a sink fits");
+struct json_sink {
+	struct dp_json_sink json;
+	struct dp_kept_head head; /* behind the time */
+};
+_Static_assert(sizeof(struct json_sink) <= sizeof(union dp_sink_room), "a sink fits");
 
 static struct dp_json *json(struct dp_sink *s)
 {
@@ -43,31 +49,103 @@ static void shortened(struct dp_json *j, const struct dp_sink_record *r)
 	dp_json_put_bool(j, "shortened", true);
 }
 
-static void begin_event(struct dp_sink *s, const struct dp_sink_record *r)
+static void put_who(struct dp_sink *s, const struct dp_sink_record *r)
 {
-	const struct dp_event_info *ev = r->event;
+	struct dp_kept_head *head = &((struct json_sink *)s)->head;
 	struct dp_json *j = json(s);
-	u64 addr;
+	size_t before;
 
 	dp_json_key(j, "ts");
 	dp_json_seconds(j, r->ns);
+	if (dp_kept_head_put(head, s->line, r))
+		return;
+	before = s->line->n;
 	dp_json_put_string(j, "task", r->task);
 	if (r->pid)
 		dp_json_put_unsigned(j, "pid", r->pid);
 	dp_json_put_unsigned(j, "tid", r->tid);
 	dp_json_put_unsigned(j, "cpu", r->rec->cpu);
+	dp_kept_head_is(head, s->line, before, r);
+}
+
+static void put_event(struct dp_json *j, const struct dp_event_info *ev)
+{
 	dp_json_put_string(j, "event", ev->name && ev->name[0] ? ev->name : ev->symbol);
 	dp_json_put_string(j, "group", ev->group ? ev->group : "");
 	dp_json_put_string(j, "symbol", ev->symbol);
 	dp_json_put_unsigned(j, "offset", ev->offset);
 	dp_json_put_bool(j, "return", ev->is_return);
-	if (dp_view_ret_addr(&r->view, &addr)) {
-		dp_json_key(j, "caller");
-		put_symbol(s, addr, true);
-	}
-	shortened(j, r);
+}
+
+static void put_caller(struct dp_sink *s, const struct dp_sink_record *r)
+{
+	u64 addr;
+
+	if (!dp_view_ret_addr(&r->view, &addr))
+		return;
+	dp_json_key(json(s), "caller");
+	put_symbol(s, addr, true);
+}
+
+static void open_args(struct dp_json *j)
+{
 	dp_json_key(j, "args");
 	dp_json_open(j, '{');
+}
+
+static void begin_event(struct dp_sink *s, const struct dp_sink_record *r)
+{
+	struct dp_json *j = json(s);
+
+	put_who(s, r);
+	put_event(j, r->event);
+	put_caller(s, r);
+	shortened(j, r);
+	open_args(j);
+}
+
+/*
+ * A caller is the record's, and stands behind what is the event's. What is open then the template closes: nothing is,
+ * for whoever writes the next line.
+ */
+static void start(struct dp_sink *s, const struct dp_sink_record *r)
+{
+	struct dp_json *j = json(s);
+
+	dp_json_open(j, '{');
+	put_who(s, r);
+	if (r->view.layout->has_ret_addr) {
+		put_event(j, r->event);
+		put_caller(s, r);
+	}
+	j->depth = 0;
+	j->more = 0;
+}
+
+static void named(struct dp_sink *s)
+{
+	json(s)->keyed = true;
+}
+
+static bool lay_out(struct dp_sink *s, struct dp_template *t, const struct dp_sink_record *r)
+{
+	const struct dp_layout *layout = r->view.layout;
+	struct dp_json *j = json(s);
+
+	j->depth = 1; /* behind the members that start has put */
+	j->more = 1 << 1;
+	if (!layout->has_ret_addr)
+		put_event(j, r->event);
+	open_args(j);
+	for (u32 i = 0; i < layout->nfields; i++) {
+		dp_json_field(s, layout->fields[i].name, i);
+		dp_template_field(t, i, false);
+		j->keyed = false;
+	}
+	dp_json_close(j, '}');
+	dp_json_close(j, '}');
+	dp_json_end(j);
+	return true;
 }
 
 static void begin_program(struct dp_json *j, const struct dp_sink_record *r)
@@ -376,6 +454,9 @@ const struct dp_sink_ops dp_sink_json = {
     .group_end = dp_json_group_end,
     .value = dp_json_value,
     .end = end,
+    .start = start,
+    .lay_out = lay_out,
+    .named = named,
     .section = section,
     .section_end = section_end,
     .aggregate = aggregate,

@@ -7,25 +7,21 @@
  * `@` marks a hit of a probe, `<-` a return. Before the colon stands the event's name when the user
  * gave one; else the function, for a return the function that is returned to.
  */
-#include "log/digits.h"
 #include "log/format.h"
 #include "log/sinks.h"
+#include "log/sinks/kept-head.h"
 #include "log/template.h"
 
 #define DIM "\033[2m"
 #define CYAN "\033[36m"
 #define YELLOW "\033[33m"
 #define PLAIN "\033[0m"
-#define HEAD 128 /* bytes: of a name of 15, each shown by four, and three numbers it has less */
-#define BLOCK 16 /* bytes that are copied at once, which takes less than a call of memcpy() */
+#define NS 1000000000u /* in a second */
 
 struct text_sink {
 	struct dp_sink s;
-	/* The head of the last record up to the microseconds, and what it was made of: most have the same. */
-	char head[HEAD];
-	u32 head_len, tid, cpu;
-	char task[DP_COMM_SIZE];
-	u64 second;
+	struct dp_kept_head head; /* up to the microseconds */
+	u64 second;               /* that it is of */
 };
 _Static_assert(sizeof(struct text_sink) <= sizeof(union dp_sink_room), "a sink fits");
 
@@ -71,46 +67,26 @@ static void put_who(struct dp_line *l, const struct dp_sink_record *r)
 	dp_line_str(l, " [");
 	dp_line_dec(l, r->rec->cpu, 3, '0');
 	dp_line_str(l, "] ");
-	dp_line_dec(l, r->ns / 1000000000, 5, ' ');
+	dp_line_dec(l, r->ns / NS, 5, ' ');
 	dp_line_char(l, '.');
 }
 
-static void make_head(struct text_sink *t, const struct dp_sink_record *r)
-{
-	struct dp_line *l = t->s.line;
-	size_t before = l->n;
-
-	put_who(l, r);
-	t->head_len = l->broken || l->n - before > HEAD ? 0 : (u32)(l->n - before);
-	memcpy(t->head, l->text + before, t->head_len);
-	l->n = before;
-	t->tid = r->tid;
-	t->cpu = r->rec->cpu;
-	t->second = r->ns - r->ns % 1000000000;
-	memcpy(t->task, r->task, sizeof(t->task));
-}
-
-static bool has_same_head(const struct text_sink *t, const struct dp_sink_record *r)
-{
-	return t->tid == r->tid && t->cpu == r->rec->cpu && r->ns - t->second < 1000000000 &&
-	       !memcmp(t->task, r->task, sizeof(t->task)) && t->head_len;
-}
-
-/* Who and when: the same, and "%06u: ". */
+/* The same, and "%06u: ". */
 static void put_head(struct dp_sink *s, const struct dp_sink_record *r)
 {
 	struct text_sink *t = (struct text_sink *)s;
 	struct dp_line *l = s->line;
+	size_t before = l->n;
 	char *to;
 
-	if (l->room - l->n < HEAD + DP_DIGITS_ROOM && !dp_line_reserve(l, HEAD + DP_DIGITS_ROOM))
-		return;
-	if (!has_same_head(t, r))
-		make_head(t, r);
-	to = l->text + l->n;
-	for (u32 i = 0; i < t->head_len; i += BLOCK)
-		memcpy(to + i, t->head + i, BLOCK);
-	to = dp_put_digits(to + t->head_len, (r->ns - t->second) / 1000, 6);
+	if (r->ns - t->second >= NS || !dp_kept_head_put(&t->head, l, r)) {
+		put_who(l, r);
+		t->second = r->ns - r->ns % NS;
+		dp_kept_head_is(&t->head, l, before, r);
+		if (!dp_line_reserve(l, DP_DIGITS_ROOM))
+			return;
+	}
+	to = dp_put_digits(l->text + l->n, (r->ns - t->second) / 1000, 6);
 	memcpy(to, ": ", 2);
 	l->n = (size_t)(to + 2 - l->text);
 }
@@ -171,7 +147,7 @@ static void begin(struct dp_sink *s, const struct dp_sink_record *r)
 	put_what(s, r);
 }
 
-static void lay_out(struct dp_sink *s, struct dp_template *t, const struct dp_sink_record *r)
+static bool lay_out(struct dp_sink *s, struct dp_template *t, const struct dp_sink_record *r)
 {
 	const struct dp_layout *layout = r->view.layout;
 
@@ -182,6 +158,7 @@ static void lay_out(struct dp_sink *s, struct dp_template *t, const struct dp_si
 		dp_template_field(t, i, true);
 	}
 	dp_line_char(s->line, '\n');
+	return true;
 }
 
 static void end(struct dp_sink *s, const struct dp_sink_record *r)

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The part of a line that tells whose record it is: most records that follow one another have the same, and to copy it
+ * takes a fraction of what it takes to make it.
+ */
+#ifndef DP_KEPT_HEAD_H
+#define DP_KEPT_HEAD_H
+
+#include "log/digits.h"
+#include "log/sink.h"
+
+#define DP_KEPT_HEAD 192
+#define DP_KEPT_BLOCK 16 /* bytes that are copied at once, which takes less than a call of memcpy() */
+
+struct dp_kept_head { /* begins with zeroes */
+	char text[DP_KEPT_HEAD];
+	u32 len; /* 0: there is none */
+	u32 tid, pid, cpu;
+	char task[DP_COMM_SIZE];
+};
+
+/* Puts the last one, and leaves room for a number behind it. False: it is not that of this record. */
+static inline bool dp_kept_head_put(const struct dp_kept_head *k, struct dp_line *l, const struct dp_sink_record *r)
+{
+	const size_t room = DP_KEPT_HEAD + DP_DIGITS_ROOM;
+
+	if (!k->len || k->tid != r->tid || k->pid != r->pid || k->cpu != r->rec->cpu ||
+	    memcmp(k->task, r->task, sizeof(k->task)) || (l->room - l->n < room && !dp_line_reserve(l, room)))
+		return false;
+	for (u32 i = 0; i < k->len; i += DP_KEPT_BLOCK)
+		memcpy(l->text + l->n + i, k->text + i, DP_KEPT_BLOCK);
+	l->n += k->len;
+	return true;
+}
+
+/* What was put since `before` is that of this record. */
+static inline void dp_kept_head_is(struct dp_kept_head *k, const struct dp_line *l, size_t before,
+				   const struct dp_sink_record *r)
+{
+	size_t n = l->n - before;
+
+	k->len = n <= sizeof(k->text) && !l->broken ? (u32)n : 0;
+	memcpy(k->text, l->text + before, k->len);
+	k->tid = r->tid;
+	k->pid = r->pid;
+	k->cpu = r->rec->cpu;
+	memcpy(k->task, r->task, sizeof(k->task));
+}
+
+#endif
