@@ -14,8 +14,7 @@
 
 #define POLL_MS 100
 #define FILE_CHUNK (1u << 20)
-#define BUFFER (1u << 18) /* a file takes much at once, since its pages are made one by one else */
-#define ROOM_FOR_LINE (1u << 16)
+#define BUFFER (1u << 17)
 #define FLAGS (O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY)
 
 /*
@@ -190,7 +189,7 @@ bool dp_output_is_file(const struct dp_output *o)
 
 void dp_output_line_done(struct dp_output *o)
 {
-	if (__fpending(o->f) > BUFFER - ROOM_FOR_LINE)
+	if (__fpending(o->f) > BUFFER / 2)
 		fflush(o->f);
 }
 
