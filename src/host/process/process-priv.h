@@ -134,7 +134,10 @@ void dp_await_stop(u64 us);
 /* Sleep a little in a loop that waits for a thread; waited_ns: so far. stops: it is going to stop, which wakes us. */
 void dp_tracer_rest(u64 waited_ns, bool stops);
 
-/* Stop one thread; false when it is gone or does not stop within the time. */
+/*
+ * Stop one thread; false when it is gone or does not stop within the time, or within five times that where it waits for
+ * a processor.
+ */
 bool dp_tracer_stop(struct dp_tracer *t, struct dp_thread *th, u64 timeout_ns);
 void dp_tracer_resume(struct dp_tracer *t, struct dp_thread *th);
 /* Each thread of the process stops once, if it does in that time, and goes on, one after the other. */

@@ -31,6 +31,7 @@
 #define PAUSE_MAX_US 63000u
 #define DETACH_NS 30000000000ull
 #define FORKS_NS 20000000000ull
+#define STARVED 5                /* times as long may a thread take that waits for a processor */
 #define STUCK_NS 5000000ull      /* by then a thread that does not stop is looked at */
 #define STOP_ALL_NS 200000000ull /* for one thread to stop */
 #define STOPS_NS 5000000000ull   /* for all of them */
@@ -433,6 +434,12 @@ static bool interrupt(struct dp_thread *th)
 	return true;
 }
 
+/* It stops as soon as it gets one. */
+static bool waits_for_processor(const struct dp_tracer *t, const struct dp_thread *th)
+{
+	return dp_thread_state(t->pid, th->tid) == 'R';
+}
+
 bool dp_tracer_stop(struct dp_tracer *t, struct dp_thread *th, u64 timeout_ns)
 {
 	u64 begin = dp_now_ns(), waited;
@@ -460,7 +467,7 @@ bool dp_tracer_stop(struct dp_tracer *t, struct dp_thread *th, u64 timeout_ns)
 		if (!t->v[index].running)
 			continue;
 		waited = dp_now_ns() - begin;
-		if (waited > timeout_ns) {
+		if (waited > timeout_ns && (waited > STARVED * timeout_ns || !waits_for_processor(t, &t->v[index]))) {
 			t->v[index].asked = false; /* should it stop after all, it goes on at once */
 			return false;
 		}
