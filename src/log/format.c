@@ -210,11 +210,10 @@ static void look_for_process(struct dp_formatter *f, struct task *t, u32 ours)
 
 static const char *task_name(struct dp_formatter *f, struct task *t, const struct dp_record *rec, u64 ns)
 {
-	static const char nobody[DP_COMM_SIZE] = "<...>";
 	u32 tid = rec->tid, ours = tid;
 	const char *told = dp_view_comm(rec);
 	bool look = look_again(t, ns);
-	char comm[DP_COMM_SIZE] = "";
+	char comm[16];
 
 	if (told) {
 		memcpy(t->comm, told, sizeof(t->comm));
@@ -231,7 +230,7 @@ static const char *task_name(struct dp_formatter *f, struct task *t, const struc
 		t->known = true;
 		look_for_process(f, t, ours);
 	}
-	return t->known ? t->comm : f->comm[0] ? f->comm : nobody;
+	return t->known ? t->comm : f->comm[0] ? f->comm : "<...>";
 }
 
 void dp_formatter_source(struct dp_formatter *f, u32 source, u32 pid, const char *comm)

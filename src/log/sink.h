@@ -25,7 +25,7 @@ struct dp_template;
 /* A record with what is known of it beside its bytes. */
 struct dp_sink_record {
 	const struct dp_record *rec;
-	const char *task; /* NULL: not known. Of an event never, and DP_COMM_SIZE bytes, whatever is behind its end */
+	const char *task; /* NULL: not known; of an event never */
 	u32 tid;          /* as we know it */
 	u32 pid;          /* of an event: the process; 0: not known */
 	u64 ns;           /* of an event: CLOCK_MONOTONIC */

@@ -25,7 +25,7 @@ static inline bool dp_kept_head_put(const struct dp_kept_head *k, struct dp_line
 	const size_t room = DP_KEPT_HEAD + DP_DIGITS_ROOM;
 
 	if (!k->len || k->tid != r->tid || k->pid != r->pid || k->cpu != r->rec->cpu ||
-	    memcmp(k->task, r->task, sizeof(k->task)) || (l->room - l->n < room && !dp_line_reserve(l, room)))
+	    strncmp(k->task, r->task, sizeof(k->task)) != 0 || (l->room - l->n < room && !dp_line_reserve(l, room)))
 		return false;
 	for (u32 i = 0; i < k->len; i += DP_KEPT_BLOCK)
 		memcpy(l->text + l->n + i, k->text + i, DP_KEPT_BLOCK);
@@ -37,14 +37,16 @@ static inline bool dp_kept_head_put(const struct dp_kept_head *k, struct dp_line
 static inline void dp_kept_head_is(struct dp_kept_head *k, const struct dp_line *l, size_t before,
 				   const struct dp_sink_record *r)
 {
-	size_t n = l->n - before;
+	size_t n = l->n - before, task = strlen(r->task);
 
-	k->len = n <= sizeof(k->text) && !l->broken ? (u32)n : 0;
+	k->len = n <= sizeof(k->text) && task < sizeof(k->task) && !l->broken ? (u32)n : 0;
+	if (!k->len)
+		return;
 	memcpy(k->text, l->text + before, k->len);
 	k->tid = r->tid;
 	k->pid = r->pid;
 	k->cpu = r->rec->cpu;
-	memcpy(k->task, r->task, sizeof(k->task));
+	memcpy(k->task, r->task, task + 1);
 }
 
 #endif
