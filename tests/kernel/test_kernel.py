@@ -69,6 +69,9 @@ EACH_DAY = 2
 # Groups that only one kernel has: those tests are of its own sources, and Debian's kernels have no debugger.
 ONLY_ON = {"ftracetest": "cloud-amd64", "debugger": "debug"}
 LEFT_OUT = [("debug", "bench")]
+# What a kernel does with fewer instructions than we do: a skip tells both numbers.
+CHEAPER = {("bullseye", "bench"): ("a breakpoint takes less than the kernel's",
+                                   "the way into a breakpoint is shorter in Linux 5.10 than in later kernels")}
 # What the guest's serial console must show.
 SHOWN = {
     "krpn": [("log target CONSOLE shows on the console", r"\[ *[\d.]+\] dprobes\(7,0\) name=id$"),
@@ -255,9 +258,12 @@ def used(lines):
 def tell(flavour, out, group, lines, seconds, limit):
     """Report what a guest's console says of its tests."""
     done = False
+    test, why = CHEAPER.get((flavour, group), (None, None))
     for line in lines:
         m = re.match(r"tap: (not )?ok - (.*)", line)
-        if m:
+        if m and m.group(1) and test and m.group(2).startswith(test):
+            skip("%s: %s: %s" % (flavour, group, m.group(2)), why)
+        elif m:
             report(not m.group(1), "%s: %s: %s" % (flavour, group, m.group(2)))
         elif line.startswith(("tap: # figure:", "tap: # log:")):
             print(line[5:].replace("figure: kernel", "figure: kernel " + flavour), flush=True)
