@@ -95,14 +95,20 @@ def system_calls(pid, command):
     return len(re.findall(r"process_vm_readv\(", text_of(out.name)))
 
 
-@contextlib.contextmanager
-def foreign_byte(pid, program, function, byte=b"\xcc"):
-    """Somebody else's, a breakpoint say, at a function of our target that nobody calls meanwhile: it stays."""
+def place_of(pid, program, function):
+    """Address and size of a function of our target."""
     with open("/proc/%d/maps" % pid) as f:
         base = int(next(line for line in f if line.rstrip().endswith("/" + program)).split("-")[0], 16)
     nm, = need("nm")
-    text = subprocess.run([nm, target(program)], stdout=subprocess.PIPE, text=True, check=True).stdout
-    addr = base + int(re.search(r"^(\w+) \w %s$" % function, text, re.M).group(1), 16)
+    text = subprocess.run([nm, "-S", target(program)], stdout=subprocess.PIPE, text=True, check=True).stdout
+    found = re.search(r"^(\w+) (\w+) \w %s$" % function, text, re.M)
+    return base + int(found.group(1), 16), int(found.group(2), 16)
+
+
+@contextlib.contextmanager
+def foreign_byte(pid, program, function, byte=b"\xcc"):
+    """Somebody else's, a breakpoint say, at a function of our target that nobody calls meanwhile: it stays."""
+    addr, _ = place_of(pid, program, function)
     with open("/proc/%d/mem" % pid, "r+b", 0) as mem:
         mem.seek(addr)
         was = mem.read(1)

@@ -8,6 +8,7 @@ from collections import Counter
 
 sys.path.insert(0, os.path.dirname(__file__))
 from watching import *  # noqa: E402,F403
+from live import place_of  # noqa: E402
 from real import Redis  # noqa: E402
 
 WORDS = 4096
@@ -106,15 +107,29 @@ def between(words, first, last):
     return Counter(words[at[0] + 1:at[1]])
 
 
+def code_of(pid, function):
+    at, size = place_of(pid, "paged", function)
+    with open("/proc/%d/mem" % pid, "rb", 0) as mem:
+        mem.seek(at)
+        return mem.read(size)
+
+
+def all_met(pid, bare):
+    """Wait until all that `mixed` stores by have points of their own: the last is in mix, whose bytes were `bare`."""
+    wait_for(lambda: code_of(pid, "mix") != bare, what="the last of them")
+    settled(lambda: [code_of(pid, name) for name in ("bump", "store_far", "mix")], what="that no more come")
+
+
 @test
 def same_page():
     """instructions that have been met before tell every store, also while other threads store to the same words"""
     w = Paged()
+    bare = code_of(w.pid, "mix")
     t = begin(w.pid, EVENT)
     w.do("spin", "mixed 2 200")
     wait_for(lambda: in_place(w.pid), what="points of their own")
     w.do("mixed 2 200")
-    settled(lambda: code_differs(w.pid), what="the last of them")
+    all_met(w.pid, bare)
     w.do("rest", "clear", "add 4000 1", "mixed 4 3000", "same 3 4000", "apart 3 300", "fork 50", "add 4001 1")
     rows, out = end(t, w.pid)
     seen = [(a, n) for a, _, n in values(out)]
@@ -134,12 +149,12 @@ def another_owner():
     w = Paged()
     other = trace_start("-p", w.pid, "-o", "/dev/null", "p:b bump")
     wait_for(lambda: in_place(w.pid), what="the other one's probe")
-    alone = code_differs(w.pid)
+    alone, bare = code_differs(w.pid), code_of(w.pid, "mix")
     t = begin(w.pid, EVENT)
     w.do("spin", "mixed 2 200")
     wait_for(lambda: in_place(w.pid) not in ([], False, alone), what="points of their own")  # in front of bump()
     w.do("mixed 2 200")
-    settled(lambda: code_differs(w.pid), what="the last of them")
+    all_met(w.pid, bare)
     w.do("rest", "clear", "add 4000 1", "mixed 4 60", "add 4001 1")
     rows, out = end(t)
     seen = [a for a, _, _ in values(out)]
