@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Digits of numbers, written where there is room for them: most of what a trace shows is numbers. Each function returns
- * the end of what it has written. Kernel-clean.
+ * Digits of numbers, and short texts between them, written where there is room for them: most of what a trace shows is
+ * numbers. Each function returns the end of what it has written. Kernel-clean.
  */
 #ifndef DP_LOG_DIGITS_H
 #define DP_LOG_DIGITS_H
@@ -9,6 +9,8 @@
 #include "base/base.h"
 
 #define DP_DIGITS_ROOM 24 /* bytes that a number may take with a sign, and what may be written behind it */
+
+#define DP_TEXT_BLOCK 16 /* bytes that dp_put_text() copies at once */
 
 extern const char dp_digit_pairs[201]; /* all numbers of two digits: a number is divided half as often; line.c */
 extern const u64 dp_powers_of_ten[20]; /* but for the first, which is 0: a number has one digit at least */
@@ -18,6 +20,14 @@ static inline u32 dp_count_digits(u64 v)
 	u32 bits = 64 - (u32)__builtin_clzll(v | 1), least = bits * 1233 >> 12; /* 1233 / 4096 is nearly log10(2) */
 
 	return least + (v >= dp_powers_of_ten[least]);
+}
+
+/* By whole blocks, also behind both ends: a call of memcpy() takes longer than most texts do. */
+static inline char *dp_put_text(char *to, const char *from, u32 n)
+{
+	for (u32 i = 0; i < n; i += DP_TEXT_BLOCK)
+		memcpy(to + i, from + i, DP_TEXT_BLOCK);
+	return to + n;
 }
 
 /* The last n digits. */

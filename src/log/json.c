@@ -66,7 +66,7 @@ void dp_json_key_bytes(struct dp_json *j, const char *key, size_t n)
 
 	separate(j);
 	j->keyed = true;
-	if (l->room - l->n < n + 3 && !dp_line_reserve(l, n + 3))
+	if (!dp_line_reserve(l, n + 3))
 		return;
 	to = l->text + l->n;
 	*to++ = '"';

@@ -9,14 +9,12 @@ void dp_line_free(struct dp_line *l)
 	memset(l, 0, sizeof(*l));
 }
 
-bool dp_line_reserve(struct dp_line *l, size_t n)
+/* For n more bytes. */
+bool dp_line_grow(struct dp_line *l, size_t n)
 {
 	size_t room = DP_MAX(l->room * 2, l->n + n + 512);
-	char *text;
+	char *text = dp_resize(l->text, l->room, room);
 
-	if (l->room - l->n >= n)
-		return true;
-	text = dp_resize(l->text, l->room, room);
 	if (!text) {
 		l->broken = true;
 		return false;
@@ -79,7 +77,7 @@ void dp_line_dec(struct dp_line *l, u64 v, int width, char fill)
 {
 	int n = (int)dp_count_digits(v), blanks = DP_MIN(width, 64) - n;
 
-	if (l->room - l->n < 64 + DP_DIGITS_ROOM && !dp_line_reserve(l, 64 + DP_DIGITS_ROOM))
+	if (!dp_line_reserve(l, 64 + DP_DIGITS_ROOM))
 		return;
 	for (; blanks > 0; blanks--)
 		l->text[l->n++] = fill;
@@ -101,13 +99,13 @@ void dp_line_column(struct dp_line *l, const char *s, int width)
 
 void dp_line_signed(struct dp_line *l, s64 v)
 {
-	if (l->room - l->n >= DP_DIGITS_ROOM || dp_line_reserve(l, DP_DIGITS_ROOM))
+	if (dp_line_reserve(l, DP_DIGITS_ROOM))
 		l->n = (size_t)(dp_put_signed(l->text + l->n, v) - l->text);
 }
 
 void dp_line_hex(struct dp_line *l, u64 v)
 {
-	if (l->room - l->n >= DP_DIGITS_ROOM || dp_line_reserve(l, DP_DIGITS_ROOM))
+	if (dp_line_reserve(l, DP_DIGITS_ROOM))
 		l->n = (size_t)(dp_put_hex(l->text + l->n, v) - l->text);
 }
 
@@ -115,7 +113,7 @@ void dp_line_seconds(struct dp_line *l, u64 ns)
 {
 	char *to;
 
-	if (l->room - l->n < 2 * DP_DIGITS_ROOM && !dp_line_reserve(l, 2 * DP_DIGITS_ROOM))
+	if (!dp_line_reserve(l, 2 * DP_DIGITS_ROOM))
 		return;
 	to = dp_put_unsigned(l->text + l->n, ns / 1000000000);
 	*to++ = '.';

@@ -21,12 +21,17 @@ static inline void dp_line_reset(struct dp_line *l)
 	l->broken = false;
 }
 
+bool dp_line_grow(struct dp_line *l, size_t n);
+
 /* Make room for n more bytes; false when there is no memory. */
-bool dp_line_reserve(struct dp_line *l, size_t n);
+static inline bool dp_line_reserve(struct dp_line *l, size_t n)
+{
+	return l->room - l->n >= n || dp_line_grow(l, n);
+}
 
 static inline void dp_line_bytes(struct dp_line *l, const char *s, size_t n)
 {
-	if (!n || (l->room - l->n < n && !dp_line_reserve(l, n)))
+	if (!n || !dp_line_reserve(l, n))
 		return;
 	memcpy(l->text + l->n, s, n);
 	l->n += n;
@@ -39,7 +44,7 @@ static inline void dp_line_str(struct dp_line *l, const char *s)
 
 static inline void dp_line_char(struct dp_line *l, char c)
 {
-	if (l->room == l->n && !dp_line_reserve(l, 1))
+	if (!dp_line_reserve(l, 1))
 		return;
 	l->text[l->n++] = c;
 }

@@ -3,7 +3,6 @@
 #include "log/digits.h"
 #include "log/template.h"
 
-#define BLOCK 16 /* bytes that are copied at once, also those behind a text */
 /* In the place of a type: */
 #define SINKS 254 /* what the sink puts itself, and */
 #define LAST 255  /* no field: the line's end */
@@ -19,42 +18,26 @@ struct part {
 struct dp_template {
 	const struct dp_layout *layout;
 	struct dp_line texts;
-	struct part *parts;
-	u32 nparts, room_parts;
-	size_t least; /* bytes of the payload up to the last number */
-	size_t most;  /* bytes of a line's texts and numbers */
-	bool broken;
+	size_t least;  /* bytes of the payload up to the last number */
+	size_t most;   /* bytes of a line's texts and numbers */
 	bool is_unfit; /* for any record */
+	u32 nparts;
+	struct part parts[]; /* one for each field at most, and the end */
 };
 
 /* ---- making one ---- */
-
-static bool grow(struct dp_template *t)
-{
-	u32 room = DP_MAX(2 * t->room_parts, 8u);
-	struct part *parts;
-
-	if (t->nparts < t->room_parts)
-		return true;
-	parts = dp_resize(t->parts, t->room_parts * sizeof(*parts), room * sizeof(*parts));
-	if (!parts)
-		return false;
-	t->parts = parts;
-	t->room_parts = room;
-	return true;
-}
 
 static void add(struct dp_template *t, struct part p)
 {
 	u32 before = t->nparts ? t->parts[t->nparts - 1].text + t->parts[t->nparts - 1].len : 0;
 
-	if (!grow(t)) {
-		t->broken = true;
+	if (t->nparts > t->layout->nfields) { /* a field came twice */
+		t->is_unfit = true;
 		return;
 	}
 	p.text = before;
 	p.len = (u32)t->texts.n - before;
-	t->most += p.len + BLOCK + DP_DIGITS_ROOM;
+	t->most += p.len + DP_TEXT_BLOCK + DP_DIGITS_ROOM;
 	t->parts[t->nparts++] = p;
 }
 
@@ -87,7 +70,8 @@ void dp_template_field(struct dp_template *t, unsigned i, bool has_hex)
 
 struct dp_template *dp_template_new(struct dp_sink *s, const struct dp_sink_record *r)
 {
-	struct dp_template *t = dp_alloc(sizeof(*t));
+	u32 nfields = r->view.layout->nfields;
+	struct dp_template *t = dp_alloc(sizeof(*t) + (nfields + 1) * sizeof(t->parts[0]));
 	struct dp_line *line = s->line;
 
 	if (!t)
@@ -96,10 +80,10 @@ struct dp_template *dp_template_new(struct dp_sink *s, const struct dp_sink_reco
 	t->least = t->layout->has_faultmask ? sizeof(u64) : 0;
 	dp_sink_begin_event(s);
 	s->line = &t->texts;
-	t->is_unfit = !s->ops->lay_out(s, t, r);
+	t->is_unfit |= !s->ops->lay_out(s, t, r);
 	add(t, (struct part){.type = LAST});
 	s->line = line;
-	if (dp_line_reserve(&t->texts, BLOCK) && !t->broken && !t->texts.broken)
+	if (dp_line_reserve(&t->texts, DP_TEXT_BLOCK) && !t->texts.broken)
 		return t;
 	dp_template_free(t);
 	return NULL;
@@ -110,7 +94,6 @@ void dp_template_free(struct dp_template *t)
 	if (!t)
 		return;
 	dp_line_free(&t->texts);
-	dp_free(t->parts);
 	dp_free(t);
 }
 
@@ -125,14 +108,6 @@ static bool is_as_it_should_be(const struct dp_template *t, const struct dp_sink
 	if (t->layout->has_faultmask)
 		memcpy(&faults, r->view.payload, sizeof(faults));
 	return !faults;
-}
-
-/* Blocks, since a call of memcpy() takes longer than most texts do. */
-static char *put_text(char *to, const char *from, u32 n)
-{
-	for (u32 i = 0; i < n; i += BLOCK)
-		memcpy(to + i, from + i, BLOCK);
-	return to + n;
 }
 
 #define LOAD(type)                                                                      \
@@ -181,11 +156,11 @@ bool dp_template_put(const struct dp_template *t, struct dp_sink *s, const struc
 		return false;
 	dp_sink_begin_event(s);
 	s->ops->start(s, r);
-	if (l->room - l->n < t->most && !dp_line_reserve(l, t->most))
+	if (!dp_line_reserve(l, t->most))
 		return true;
 	to = l->text + l->n;
 	for (const struct part *p = t->parts;; p++) {
-		to = put_text(to, t->texts.text + p->text, p->len);
+		to = dp_put_text(to, t->texts.text + p->text, p->len);
 		if (p->type == LAST)
 			break;
 		if (p->type != SINKS) {

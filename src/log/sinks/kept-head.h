@@ -9,8 +9,7 @@
 #include "log/digits.h"
 #include "log/sink.h"
 
-#define DP_KEPT_HEAD 192
-#define DP_KEPT_BLOCK 16 /* bytes that are copied at once, which takes less than a call of memcpy() */
+#define DP_KEPT_HEAD 192 /* whole blocks */
 
 struct dp_kept_head { /* begins with zeroes */
 	char text[DP_KEPT_HEAD];
@@ -25,11 +24,9 @@ static inline bool dp_kept_head_put(const struct dp_kept_head *k, struct dp_line
 	const size_t room = DP_KEPT_HEAD + DP_DIGITS_ROOM;
 
 	if (!k->len || k->tid != r->tid || k->pid != r->pid || k->cpu != r->rec->cpu ||
-	    strncmp(k->task, r->task, sizeof(k->task)) != 0 || (l->room - l->n < room && !dp_line_reserve(l, room)))
+	    strncmp(k->task, r->task, sizeof(k->task)) != 0 || !dp_line_reserve(l, room))
 		return false;
-	for (u32 i = 0; i < k->len; i += DP_KEPT_BLOCK)
-		memcpy(l->text + l->n + i, k->text + i, DP_KEPT_BLOCK);
-	l->n += k->len;
+	l->n = (size_t)(dp_put_text(l->text + l->n, k->text, k->len) - l->text);
 	return true;
 }
 
