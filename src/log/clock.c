@@ -29,6 +29,13 @@ static u64 slope(const struct dp_clock_pair *a, const struct dp_clock_pair *b)
 	return (u64)(((unsigned __int128)(b->ns - a->ns) << 32) / (b->tsc - a->tsc));
 }
 
+static u64 scale(u64 ticks, u64 mult)
+{
+	unsigned __int128 ns = (unsigned __int128)ticks * mult >> 32;
+
+	return ns >> 63 ? (u64)1 << 63 : (u64)ns;
+}
+
 void dp_clock_add(struct dp_clock *c, u64 tsc, u64 ns)
 {
 	struct dp_clock_pair p = {tsc, ns, 0};
@@ -98,7 +105,8 @@ void dp_clock_start(struct dp_clock *c)
 		first = c->pair[1];
 }
 
-struct dp_clock_line dp_clock_line_of(const struct dp_clock *c, u64 tsc)
+/* The line that the stamp is on. Of those before the first pair it is good for this one only. */
+static struct dp_clock_line line_of(const struct dp_clock *c, u64 tsc)
 {
 	const struct dp_clock_pair *last = &c->pair[c->n - 1], *first = &c->pair[0];
 	u32 lo = 0, hi = c->n - 1; /* the pair sought is in [lo, hi] */
@@ -106,7 +114,7 @@ struct dp_clock_line dp_clock_line_of(const struct dp_clock *c, u64 tsc)
 	if (tsc >= last->tsc)
 		return (struct dp_clock_line){last->tsc, ~(u64)0 - last->tsc, last->ns, c->mult};
 	if (tsc < first->tsc) {
-		u64 back = dp_clock_scale(first->tsc - tsc, c->n > 1 ? first[1].mult : c->mult);
+		u64 back = scale(first->tsc - tsc, c->n > 1 ? first[1].mult : c->mult);
 
 		return (struct dp_clock_line){tsc, 0, back < first->ns ? first->ns - back : 0, 0};
 	}
@@ -124,14 +132,21 @@ struct dp_clock_line dp_clock_line_of(const struct dp_clock *c, u64 tsc)
 
 u64 dp_clock_ns(const struct dp_clock *c, u64 tsc)
 {
-	const struct dp_clock_line l = dp_clock_line_of(c, tsc);
+	const struct dp_clock_line l = line_of(c, tsc);
 
-	return l.ns + dp_clock_scale(tsc - l.tsc, l.mult);
+	return l.ns + scale(tsc - l.tsc, l.mult);
+}
+
+u64 dp_clock_ns_near(const struct dp_clock *c, struct dp_clock_line *l, u64 tsc)
+{
+	if (tsc - l->tsc >= l->ticks)
+		*l = line_of(c, tsc);
+	return l->ns + scale(tsc - l->tsc, l->mult);
 }
 
 u64 dp_clock_error_ns(const struct dp_clock *c)
 {
-	return dp_clock_scale(c->unsure, c->mult) / 2 + 1;
+	return scale(c->unsure, c->mult) / 2 + 1;
 }
 
 u64 dp_clock_ticks_per_ms(const struct dp_clock *c)

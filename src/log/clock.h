@@ -38,27 +38,12 @@ void dp_clock_add(struct dp_clock *c, u64 tsc, u64 ns);
 
 u64 dp_clock_ns(const struct dp_clock *c, u64 tsc);
 
-/* Ticks by a slope. */
-static inline u64 dp_clock_scale(u64 ticks, u64 mult)
-{
-	unsigned __int128 ns = (unsigned __int128)ticks * mult >> 32;
-
-	return ns >> 63 ? (u64)1 << 63 : (u64)ns;
-}
-
 /* The same for many stamps that lie close together: keeps the line between two pairs. No pair is taken meanwhile. */
 struct dp_clock_line {  /* begins with zeroes */
 	u64 tsc, ticks; /* from this stamp on so far, without the end */
 	u64 ns, mult;
 };
-/* The one that the stamp is on. Of those before the first pair it is good for this one only. */
-struct dp_clock_line dp_clock_line_of(const struct dp_clock *c, u64 tsc);
-static inline u64 dp_clock_ns_near(const struct dp_clock *c, struct dp_clock_line *l, u64 tsc)
-{
-	if (tsc - l->tsc >= l->ticks)
-		*l = dp_clock_line_of(c, tsc);
-	return l->ns + dp_clock_scale(tsc - l->tsc, l->mult);
-}
+u64 dp_clock_ns_near(const struct dp_clock *c, struct dp_clock_line *l, u64 tsc);
 
 /* The moment at which a pair was taken is known to so many nanoseconds. */
 u64 dp_clock_error_ns(const struct dp_clock *c);

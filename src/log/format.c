@@ -255,20 +255,20 @@ static void write_line(struct dp_formatter *f)
 		fwrite_unlocked(f->line.text, 1, f->line.n, f->out);
 }
 
-/* Stamps may be anything, and 0 is none. */
-static void extend(struct dp_time_span *s, u64 since, u64 until)
+/* A hit's are of both spans. Stamps may be anything, and 0 is none. */
+static void extend(struct dp_formatter *f, enum dp_time_of of, u64 ns)
 {
-	since = DP_MAX(since, 1ull);
-	s->since = s->until ? DP_MIN(s->since, since) : since;
-	s->until = DP_MAX(s->until, DP_MAX(until, 1ull));
+	ns = DP_MAX(ns, 1ull);
+	for (u32 i = of; i < DP_NTIMES; i++) {
+		struct dp_time_span *s = &f->spans[i];
+
+		s->since = s->until ? DP_MIN(s->since, ns) : ns;
+		s->until = DP_MAX(s->until, ns);
+	}
 }
 
 void dp_formatter_times(struct dp_formatter *f, struct dp_time_span spans[DP_NTIMES])
 {
-	struct dp_time_span hits = f->spans[DP_TIME_HITS];
-
-	if (hits.until) /* they are of both */
-		extend(&f->spans[DP_TIME_ALL], hits.since, hits.until);
 	memcpy(spans, f->spans, sizeof(f->spans));
 	memset(f->spans, 0, sizeof(f->spans));
 }
@@ -324,7 +324,7 @@ void dp_formatter_record(struct dp_formatter *f, const struct dp_record *rec, u6
 	describe(f, rec, ns, &r);
 	if (f->scope && !dp_scope_takes(f->scope, &r))
 		return;
-	extend(&f->spans[DP_TIME_HITS], ns, ns);
+	extend(f, DP_TIME_HITS, ns);
 	dp_line_reset(&f->line);
 	t = template_of(f, &r);
 	if (!t || !dp_template_put(t, &f->sink.s, &r))
@@ -391,8 +391,10 @@ void dp_formatter_part(struct dp_formatter *f, struct dp_reader_part *part)
 		}
 	}
 	f->sink.s.in_part = false;
-	if (part->n)
-		extend(&f->spans[DP_TIME_HITS], part->since, part->until);
+	if (part->n) {
+		extend(f, DP_TIME_HITS, part->since);
+		extend(f, DP_TIME_HITS, part->until);
+	}
 	f->sink.s.ops->part(&f->sink.s, f->source, part);
 	if (f->line.broken) { /* without what the records need they are not written, either */
 		f->sink.s.trouble = "there was no memory for some records";
@@ -409,7 +411,7 @@ static bool is_of_body(const struct dp_rpn_probe *p)
 
 void dp_formatter_program(struct dp_formatter *f, const struct dp_record *rec, const struct dp_rpn_context *c)
 {
-	extend(&f->spans[is_of_body(c->probe) ? DP_TIME_ALL : DP_TIME_HITS], c->ns, c->ns);
+	extend(f, is_of_body(c->probe) ? DP_TIME_ALL : DP_TIME_HITS, c->ns);
 	dp_line_reset(&f->line);
 	dp_rpn_walk(&f->sink.s, rec, c);
 	write_line(f);
@@ -428,7 +430,7 @@ void dp_formatter_aggregates(struct dp_formatter *f, const struct dp_rpn_unit *u
 	struct dp_sink *s = &f->sink.s;
 
 	if (s->interval_ns)
-		extend(&f->spans[DP_TIME_ALL], s->interval_ns, s->interval_ns);
+		extend(f, DP_TIME_ALL, s->interval_ns);
 	s->code_file = view->code_file;
 	s->code_file_arg = view->arg;
 	dp_line_reset(&f->line);
@@ -442,11 +444,9 @@ void dp_formatter_aggregates(struct dp_formatter *f, const struct dp_rpn_unit *u
 void dp_formatter_print(struct dp_formatter *f, const struct dp_rpn_unit *u, volatile const u64 *words, u32 index,
 			const struct dp_agg_view *view)
 {
-	u64 now = dp_now_ns();
-
 	if (!f->sink.s.ops->words)
 		return;
-	extend(&f->spans[DP_TIME_ALL], now, now);
+	extend(f, DP_TIME_ALL, dp_now_ns());
 	dp_line_reset(&f->line);
 	f->sink.s.ops->words(&f->sink.s, u, words, index, view);
 	write_line(f);

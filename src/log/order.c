@@ -6,11 +6,13 @@
 
 #define LEAST_GONE 65536 /* bytes that are worth moving others for */
 
-static bool make_room(void **p, u64 *room, u64 unit, u64 want)
+static bool grow(void **p, u64 *room, u64 unit, u64 want)
 {
 	u64 bigger = DP_MAX(*room * 2, (u64)1024);
 	void *q;
 
+	if (want <= *room)
+		return true;
 	bigger = DP_MAX(bigger, want);
 	q = dp_resize(*p, *room * unit, bigger * unit);
 	if (!q)
@@ -18,11 +20,6 @@ static bool make_room(void **p, u64 *room, u64 unit, u64 want)
 	*p = q;
 	*room = bigger;
 	return true;
-}
-
-static inline bool grow(void **p, u64 *room, u64 unit, u64 want)
-{
-	return want <= *room || make_room(p, room, unit, want);
 }
 
 static u8 *put(struct dp_order_batch *b, u64 len, u64 stamp, u64 pos, u32 from)

@@ -51,39 +51,10 @@ void dp_reader_look(struct dp_reader *r, struct dp_reader_source *s);
 void dp_reader_done(struct dp_reader *r, struct dp_reader_source *s);
 /* Stamps up to this one are those of records that were committed `now`, as far as that is certain. */
 u64 dp_reader_certain(const struct dp_reader *r, u64 now);
-/*
- * Copies from the ring, each word once, whatever the program does to it meanwhile. A record goes on at offset 0 behind
- * the ring's end.
- */
-static inline void dp_reader_copy(const struct dp_reader *r, const struct dp_reader_source *s, u64 pos, void *dst,
-				  u64 len)
-{
-	u64 mask = r->g.ring_size - 1;
-
-	for (u64 i = 0; i < len; i += 8) {
-		u64 word = *(const volatile u64 *)(s->data + ((pos + i) & mask));
-
-		memcpy((u8 *)dst + i, &word, 8);
-	}
-}
-/* Whether a stamp that is far behind an earlier `now` is not far behind this moment. */
-bool dp_reader_is_not_ahead(const struct dp_reader *r, u64 stamp);
+/* Copies from the ring, each word once, whatever the program does to it meanwhile. */
+void dp_reader_copy(const struct dp_reader *r, const struct dp_reader_source *s, u64 pos, void *dst, u64 len);
 /* Whether a record with this header can be true, given how much is there. */
-static inline bool dp_reader_header_ok(const struct dp_reader *r, const struct dp_record *h, u64 avail, u64 now)
-{
-	if (h->len % 8 || h->len < sizeof(*h) || h->len > DP_RECORD_MAX || h->len > avail)
-		return false;
-	if (h->event >= r->g.nprobes)
-		return false;
-	return h->tsc <= now || h->tsc - now <= r->horizon || dp_reader_is_not_ahead(r, h->tsc);
-}
-/* Length of the filler that begins with these eight bytes; 0: it is none. */
-static inline u64 dp_reader_filler(u64 first, u64 avail)
-{
-	u16 len = (u16)first, flags = (u16)(first >> 16);
-
-	return (flags & DP_REC_PAD) && len >= 8 && !(len % 8) && len <= avail ? len : 0;
-}
+bool dp_reader_header_ok(const struct dp_reader *r, const struct dp_record *h, u64 avail, u64 now);
 /* Drops what makes no sense, and all behind it: where the next record begins is then unknown. */
 static inline void dp_reader_drop(struct dp_reader *r, struct dp_reader_source *s)
 {
@@ -92,5 +63,7 @@ static inline void dp_reader_drop(struct dp_reader *r, struct dp_reader_source *
 }
 /* Goes to the next record, past filler and what makes no sense. *h: a copy of its head. False: there is none. */
 bool dp_reader_find(struct dp_reader *r, struct dp_reader_source *s, u64 now, struct dp_record *h);
+/* Length of the filler that begins with these eight bytes; 0: it is none. */
+u64 dp_reader_filler(u64 first, u64 avail);
 
 #endif

@@ -105,12 +105,36 @@ void dp_reader_set_alive(struct dp_reader *r, bool (*alive)(u32 tid, void *arg),
 
 /* ---- copying out of the rings ---- */
 
-bool dp_reader_is_not_ahead(const struct dp_reader *r, u64 stamp)
+/* Word by word; a record goes on at offset 0 behind the ring's end. */
+void dp_reader_copy(const struct dp_reader *r, const struct dp_reader_source *s, u64 pos, void *dst, u64 len)
 {
-	/* Perhaps it is `now` that is old: a busy machine may have kept us from running since. */
-	u64 now = dp_clock_stamp();
+	u64 mask = r->g.ring_size - 1;
 
-	return stamp <= now || stamp - now <= r->horizon;
+	for (u64 i = 0; i < len; i += 8) {
+		u64 word = *(const volatile u64 *)(s->data + ((pos + i) & mask));
+
+		memcpy((u8 *)dst + i, &word, 8);
+	}
+}
+
+bool dp_reader_header_ok(const struct dp_reader *r, const struct dp_record *h, u64 avail, u64 now)
+{
+	if (h->len % 8 || h->len < sizeof(*h) || h->len > DP_RECORD_MAX || h->len > avail)
+		return false;
+	if (h->event >= r->g.nprobes)
+		return false;
+	if (h->tsc <= now || h->tsc - now <= r->horizon)
+		return true;
+	/* Perhaps it is `now` that is old: a busy machine may have kept us from running since. */
+	now = dp_clock_stamp();
+	return h->tsc <= now || h->tsc - now <= r->horizon;
+}
+
+u64 dp_reader_filler(u64 first, u64 avail)
+{
+	u16 len = (u16)first, flags = (u16)(first >> 16);
+
+	return (flags & DP_REC_PAD) && len >= 8 && !(len % 8) && len <= avail ? len : 0;
 }
 
 bool dp_reader_find(struct dp_reader *r, struct dp_reader_source *s, u64 now, struct dp_record *h)

@@ -2,6 +2,16 @@
 /* The fields of a record, each checked against the record's size. Kernel-clean. */
 #include "log/view.h"
 
+void dp_view_init(struct dp_view *v, const struct dp_record *rec, const struct dp_layout *layout)
+{
+	v->rec = rec;
+	v->layout = layout;
+	v->payload = (const u8 *)(rec + 1);
+	v->size = rec->len > sizeof(*rec) ? rec->len - sizeof(*rec) : 0;
+	if (dp_view_comm(rec))
+		v->size -= DP_COMM_SIZE;
+}
+
 static bool faulted(const struct dp_view *v, unsigned i)
 {
 	u64 mask;

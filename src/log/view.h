@@ -31,6 +31,8 @@ struct dp_view {
 	size_t size;
 };
 
+void dp_view_init(struct dp_view *v, const struct dp_record *rec, const struct dp_layout *layout);
+
 /* Elements of an array to show: those of a call chain end where it ends. */
 unsigned dp_view_count(const struct dp_view *v, unsigned i);
 
@@ -43,16 +45,6 @@ static inline const char *dp_view_comm(const struct dp_record *rec)
 	bool has = rec->flags & DP_REC_COMM && rec->len >= sizeof(*rec) + DP_COMM_SIZE;
 
 	return has ? (const char *)rec + rec->len - DP_COMM_SIZE : NULL;
-}
-
-static inline void dp_view_init(struct dp_view *v, const struct dp_record *rec, const struct dp_layout *layout)
-{
-	v->rec = rec;
-	v->layout = layout;
-	v->payload = (const u8 *)(rec + 1);
-	v->size = rec->len > sizeof(*rec) ? rec->len - sizeof(*rec) : 0;
-	if (dp_view_comm(rec))
-		v->size -= DP_COMM_SIZE;
 }
 
 /* The return address of a return event. */
