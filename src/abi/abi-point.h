@@ -16,6 +16,7 @@
 /* Without a program, and never enabled: a call that may change mappings comes (hit-guard.c), or has been made. */
 #define DP_PROBE_GUARD 0x20
 #define DP_PROBE_GUARD_END 0x40
+#define DP_PROBE_CALL_END 0x80 /* behind a system call, and its program looks at the number that was kept of it */
 
 /* In the number of a point that a detour calls with: this is the second hit, behind the instruction. */
 #define DP_HIT_AFTER 0x80000000u

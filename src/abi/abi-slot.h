@@ -14,6 +14,7 @@
 /* Where an entry keeps the registers. Before a hit changes stacks, sp among them tells where its own lies. */
 #define DP_HIT_SLOT_REGS (DP_HIT_SLOT_STACK_TOP - sizeof(struct dp_regs) - 24)
 #define DP_HIT_SLOT_ABANDONED (~0ull) /* owner of a slot whose hit never ended: the key of no thread */
+#define DP_HIT_SLOT_CALLS 4            /* power of two */
 #define DP_HIT_SLOT_TRIES 16          /* slots that a thread may try before its hit is missed */
 
 struct dp_rseq_cs {
@@ -63,7 +64,22 @@ struct dp_hit_slot {   /* at DP_HIT_SLOT_HEAD from the slot's start */
 	struct dp_rseq_cs cs_load;
 	u32 stretch, pad2; /* offset of the stretch that was found last, in its table */
 	u64 guard_sp;      /* stack pointer at a call that changes mappings, while it is on its way; 0: none */
+	/*
+	 * The numbers of system calls on their way (arch/compile.h): each by the stack pointer, as dp_kept_call() puts
+	 * them together; 0: none. A place holds one call: that of a signal's handler that finds it taken is kept by
+	 * programs.
+	 */
+	u64 calls[DP_HIT_SLOT_CALLS];
 };
+
+#define DP_KEPT_CALL_BITS 16 /* of a word of calls, for the number; above them the stack pointer */
+#define DP_KEPT_CALLS 512    /* numbers from here on are not kept */
+#define DP_KEPT_CALL_SHIFT 4 /* of the stack pointer, for the index of its place */
+
+static inline u64 dp_kept_call(u64 sp, u32 number)
+{
+	return sp << DP_KEPT_CALL_BITS | number;
+}
 
 #define DP_STOPPED_AT_POINT 1 /* the instruction is still to come */
 #define DP_STOPPED_BEHIND 2   /* a watched access has happened: only the end of the hit is to come */

@@ -6,10 +6,22 @@
 #ifndef DP_COMPILE_H
 #define DP_COMPILE_H
 
+#include "abi/abi-slot.h"
 #include "base/emit.h"
 
 struct dp_code_rt;
 struct dp_control;
+
+/*
+ * Code for an instruction that calls the system, of which only the hit knows which call it makes, and for the hit
+ * behind it: it keeps the number of a call whose beginning no program asks for, in the thread's slot, and takes it from
+ * there where the end is of no interest either. Other calls, and all that is not in the usual state, are left to the
+ * general entry.
+ */
+struct dp_jit_calls {
+	bool is_end;
+	u8 numbers[DP_KEPT_CALLS / 8]; /* bit NR: no program has anything to do here at that call */
+};
 
 /* What the code is compiled for. Addresses are those of the probed world. */
 struct dp_jit {
@@ -21,6 +33,7 @@ struct dp_jit {
 	bool flags;                  /* arithmetic flags are live */
 	bool zone;                   /* the detour has stepped over the red zone */
 	bool shared;                 /* by points that have stubs: point and event are theirs, and not known here */
+	const struct dp_jit_calls *calls; /* nothing but that code, and no program; else NULL */
 	u64 stub_to;                 /* only that stub is made, to shared code with its DP_JIT_ENTRY there; 0: code */
 	const struct dp_code_rt *rt; /* of a program of the Dynamic Probes language, with its addresses; else NULL */
 };

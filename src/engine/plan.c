@@ -283,7 +283,8 @@ static int add_spot(struct dp_plan *plan, const struct dp_plan *before, struct d
 		spot->why = DP_OK;
 	if (p->detour.point[i] != DP_NO_POINT) {
 		spot->point = p->detour.point[i];
-		p->detour.direct[i] = 0; /* the first one's code knows nothing of the second */
+		if (p->detour.direct[i] != spot->direct)
+			p->detour.direct[i] = 0; /* the first one's code knows nothing of the second */
 		return 0;
 	}
 	spot->point = point_for(plan, before, spot->addr);

@@ -342,6 +342,18 @@ static bool waits(struct dp_hit *h, struct dp_hit_slot *slot, const struct dp_pr
 	return __builtin_expect(probe->flags & DP_PROBE_WAITS, 0) && hold(h, slot, probe->event);
 }
 
+/* The number that code in front of the system call has kept (arch/compile.h): for all programs of this hit. */
+static __attribute__((noinline)) void take_number(const struct dp_hit *h, struct dp_hit_slot *slot)
+{
+	u64 sp = h->regs->sp, *kept = &slot->calls[sp >> DP_KEPT_CALL_SHIFT & (DP_HIT_SLOT_CALLS - 1)];
+	u64 number = *kept ^ dp_kept_call(sp, 0);
+
+	if (number >= DP_KEPT_CALLS)
+		return;
+	*kept = 0;
+	dp_regs_spare(h->regs) = number;
+}
+
 static void run_probe(struct dp_hit *h, struct dp_hit_slot *slot, const struct dp_probe_rt *probe)
 {
 	enum dp_count outcome = DP_COUNT_FILTERED;
@@ -384,10 +396,13 @@ bool dp_hit_probes(struct dp_hit *h, struct dp_hit_slot *slot, u32 first, u32 n)
 				dp_guard(h, probe[i].flags);
 			continue;
 		}
-		if (__builtin_expect(probe[i].flags & (DP_PROBE_WATCH_BEGIN | DP_PROBE_WATCH_END), 0))
+		if (__builtin_expect(probe[i].flags & (DP_PROBE_WATCH_BEGIN | DP_PROBE_WATCH_END), 0)) {
 			count(slot, h->ctl, probe[i].event, dp_call_probe(h, slot, &probe[i]));
-		else
-			run_probe(h, slot, &probe[i]);
+			continue;
+		}
+		if (__builtin_expect(probe[i].flags & DP_PROBE_CALL_END, 0))
+			take_number(h, slot);
+		run_probe(h, slot, &probe[i]);
 	}
 	return h->stop;
 }

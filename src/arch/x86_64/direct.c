@@ -22,6 +22,7 @@
 #include "abi/abi-ring.h"
 #include "abi/abi-slot.h"
 #include "arch/compile.h"
+#include "arch/x86_64/direct-calls.h"
 #include "arch/x86_64/encode.h"
 #include "arch/x86_64/machine.h"
 #include "program/lower.h"
@@ -686,6 +687,8 @@ int dp_jit_compile(struct dp_emit *e, const u8 *code, u32 len, const struct dp_j
 
 	if (jit->stub_to)
 		return emit_stub(e, jit);
+	if (jit->calls)
+		return dp_jit_calls(e, jit);
 	if (!dp_lower(&j.p, code, len, jit->rt && jit->rt->ex_mask ? jit->rt : NULL, readable(jit->shared), false))
 		return -EOPNOTSUPP;
 	if (j.p.nloads) /* memory of a process is for the general entry to read */

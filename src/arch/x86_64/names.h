@@ -44,6 +44,8 @@ static inline const char *dp_name_of_go_real(u32 n)
 
 /* Of a system call: its number, and then what it gives; argument n, from 0. */
 #define DP_NAME_CALL "rax"
+/* Behind it, the number that the host has kept of it; in front of it, that it would keep. Negative: none. */
+#define DP_NAME_KEPT_CALL "orig_ax"
 
 static inline const char *dp_name_of_call_arg(u32 n)
 {

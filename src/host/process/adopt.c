@@ -84,7 +84,7 @@ static void note_outcome(struct dp_session *s, const struct dp_block *t, u32 i, 
 		p->outcome = DP_OUTCOME_TRAP;
 	if (t->probes[i].prog.compiled)
 		p->ncompiled = p->nsites;
-	else if (sp->direct && dp_jit_usable(&t->ctl) && alone_at_address(t, i))
+	else if (sp->direct && !sp->calls && dp_jit_usable(&t->ctl) && alone_at_address(t, i))
 		p->ncompiled++;
 }
 

@@ -318,6 +318,8 @@ u64 dp_compile_lay_out(struct dp_session *s, struct dp_spot *spots, u32 n);
 void dp_compile_place(struct dp_session *s, struct dp_spot *spots, u32 n, u64 base);
 /* Armed, or changed: what is not alone at its point was not compiled, and must not be called once it is alone. */
 void dp_compile_forget(struct dp_session *s);
+/* Behind a system call, and its program looks at the number that was kept of it. */
+bool dp_compile_wants_number(const struct dp_session *s, const struct dp_spot *sp);
 /* Compile them into this piece of the process's memory; the plan is made, and a->ctl is complete but for its tables. */
 struct arming;
 int dp_compile_write(struct arming *a, const struct dp_spot *spots, u32 n, const struct dp_plan *plan,

@@ -205,10 +205,15 @@ static struct node *call_argument(struct dpcc *c, const struct tok *t, const cha
 /* $nr, $call, $argN of the call; $ret, $retval, $error behind it. */
 static struct node *call_word(struct dpcc *c, const struct tok *t, const char *name)
 {
+	bool is_kept = !strcmp(name, "__kept");
 	struct node *n = NULL;
 	u64 i;
 
-	if (c->target.is_one_call && !strcmp(name, "nr")) {
+	if (is_kept && (c->by_name || c->target.is_function_call || c->target.is_one_call)) {
+		n = dp_cc_node_number(c, t, ~0ull, &dp_cc_type_long);
+	} else if (is_kept) {
+		n = probe_value(c, t, name, "push r," DP_NAME_KEPT_CALL ";");
+	} else if (c->target.is_one_call && !strcmp(name, "nr")) {
 		n = dp_cc_node_new(c, N_NUM, t);
 		n->value = c->target.call;
 	} else if (numbered(name, "arg", &i)) {
@@ -441,14 +446,27 @@ void dp_cc_parse_call_begin(struct dpcc *c, struct node *n)
 	k->losses = dp_cc_loss(c, n->tok, dp_cc_format(c, "calls of line %llu", (unsigned long long)k->line));
 }
 
-/* The variable of the handler that holds what __call_end() gave. */
+/* A variable of the handler; NULL: it has none of that name. */
+static struct node *own_variable(struct dpcc *c, const struct tok *t, const char *name)
+{
+	const struct rpn_line nowhere = {(char *)name, "", 0};
+	const struct tok word = {.kind = TOK_WORD, .at = nowhere.text, .len = (u32)strlen(name), .line = &nowhere};
+	struct var *var = c->func ? dp_cc_find_var(c, &word) : NULL;
+	struct node *n;
+
+	if (!var)
+		return NULL;
+	n = dp_cc_node_new(c, N_VAR, t);
+	n->var = var;
+	n->type = var->type;
+	return n;
+}
+
+/* By the variable of the handler that holds what __call_end() gave. */
 static struct node *kept(struct dpcc *c, const struct tok *t, const char *name)
 {
-	static const struct rpn_line nowhere = {(char *)"__call", "", 0};
-	const struct tok word = {.kind = TOK_WORD, .at = nowhere.text, .len = 6, .line = &nowhere};
-	struct var *at = c->func && c->calls ? dp_cc_find_var(c, &word) : NULL;
-	const struct call *k = at ? c->calls : NULL;
-	struct node *n, *where;
+	struct node *n, *where = c->calls ? own_variable(c, t, "__call") : NULL;
+	const struct call *k = where ? c->calls : NULL;
 	bool began = !strcmp(name, "__began");
 	u32 i = 0;
 
@@ -464,9 +482,6 @@ static struct node *kept(struct dpcc *c, const struct tok *t, const char *name)
 	}
 	if (!k)
 		return NULL;
-	where = dp_cc_node_new(c, N_VAR, t);
-	where->var = at;
-	where->type = at->type;
 	n = dp_cc_builtin(c, t, "$kept");
 	if (!began)
 		n->type = k->types[i];
@@ -560,9 +575,11 @@ void dp_cc_context_near(struct dp_near *near, const char *name)
 
 struct node *dp_cc_context(struct dpcc *c, const struct tok *t, const char *name)
 {
-	struct node *n = kept(c, t, name);
+	struct node *n = c->target.is_call && !strcmp(name, "nr") ? own_variable(c, t, "__number") : NULL;
 	u64 number;
 
+	if (!n)
+		n = kept(c, t, name);
 	if (n)
 		return n;
 	if (c->target.is_call)

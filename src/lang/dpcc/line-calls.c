@@ -363,6 +363,60 @@ static void put_head(struct line *l, struct out_text *o, const char *handler, co
 		      l->number, handler, l->number, l->ev.group, prefix, name, l->ends ? DP_CC_ENDS : "");
 }
 
+/* The calls that the first handler must know of itself; of others the host may keep the number, for the second one. */
+static void leave_to_host(const struct line *l, struct out_text *o)
+{
+	static const enum call_class own[] = {NO_RETURN, EXEC, FORK};
+	struct set all = {.any = false}, s;
+
+	if (l->uses_duration)
+		return;
+	for (u32 i = 0; i < DP_ARRAY_SIZE(own); i++) {
+		class_of(l, own[i], &s);
+		for (u32 k = 0; k < DP_ARRAY_SIZE(s.bits); k++)
+			all.bits[k] |= s.bits[k];
+		all.any |= s.any;
+	}
+	dp_cc_out_put(o, 0, "if ($__kept >= 0");
+	if (all.any) {
+		dp_cc_out_put(o, 0, " && !");
+		put_in(o, l, &all);
+	}
+	dp_cc_out_put(o, 0, ") abort(); ");
+}
+
+/*
+ * The number of the call, by what the host or the first handler has kept. What the first one looks at has not been
+ * looked at in a call that was left to the host.
+ */
+static void put_number(struct line *l, struct out_text *o)
+{
+	if (l->uses_duration) {
+		dp_cc_out_put(o, 0, "if ($__kept >= 0) abort(); long __call = __call_end(%u); ", l->number);
+		dp_cc_out_put(o, 0, "if (__call < 0) abort(); unsigned long __nr = $nr; " TOOK);
+		return;
+	}
+	dp_cc_out_put(o, 0, "long __kept = $__kept; unsigned long __nr = __kept; ");
+	dp_cc_out_put(o, 0, "if (__kept >= 0) { ");
+	put_meant(l, o);
+	dp_cc_out_put(o, 0, "} long __call = -1; if (__kept < 0) { __call = __call_end(%u); ", l->number);
+	dp_cc_out_put(o, 0, "if (__call < 0) abort(); __nr = $nr; } long __number = __nr; ");
+}
+
+static void put_done(struct line *l, struct out_text *o)
+{
+	if (l->uses_duration) {
+		dp_cc_out_put(o, 0, "__call_done(__call); ");
+		return;
+	}
+	dp_cc_out_put(o, 0, "if (__kept < 0) __call_done(__call); ");
+	if (l->condition_waits || !l->condition.n)
+		return;
+	dp_cc_out_put(o, 0, "if (__kept >= 0) { ");
+	dp_cc_line_put_condition(l, o);
+	dp_cc_out_put(o, 0, "} ");
+}
+
 /* Two handlers, of which the first keeps what the second asks for. */
 static void put_pair(struct line *l, struct out_text *o, const char *which)
 {
@@ -374,6 +428,7 @@ static void put_pair(struct line *l, struct out_text *o, const char *which)
 	put_head(l, o, "begin", is_early(l) && (no_return.any || exec.any) ? "" : "entry of ");
 	dp_cc_out_put(o, 0, "unsigned long __nr = $nr; ");
 	put_meant(l, o);
+	leave_to_host(l, o);
 	if (!l->condition_waits)
 		dp_cc_line_put_condition(l, o);
 	put_early(l, o, &no_return);
@@ -382,10 +437,9 @@ static void put_pair(struct line *l, struct out_text *o, const char *which)
 	dp_cc_out_put(o, 0, "__call_begin%s(%u, $nr); }\n", l->uses_duration ? "" : "_untimed", l->number);
 	put_place(l, o, which, l->ev.loc.symbol, "%return");
 	put_head(l, o, "line", "");
-	dp_cc_out_put(o, 0, "long __call = __call_end(%u); if (__call < 0) abort(); unsigned long __nr = $nr; %s",
-		      l->number, l->uses_duration ? TOOK : "");
+	put_number(l, o);
 	leave_out_children(l, o);
-	dp_cc_out_put(o, 0, "__call_done(__call); ");
+	put_done(l, o);
 	if (l->condition_waits)
 		dp_cc_line_put_condition(l, o);
 	put_shown(l, o, NULL);
