@@ -14,7 +14,7 @@
 /* Where an entry keeps the registers. Before a hit changes stacks, sp among them tells where its own lies. */
 #define DP_HIT_SLOT_REGS (DP_HIT_SLOT_STACK_TOP - sizeof(struct dp_regs) - 24)
 #define DP_HIT_SLOT_ABANDONED (~0ull) /* owner of a slot whose hit never ended: the key of no thread */
-#define DP_HIT_SLOT_CALLS 4            /* power of two */
+#define DP_HIT_SLOT_CALLS 4           /* power of two */
 #define DP_HIT_SLOT_TRIES 16          /* slots that a thread may try before its hit is missed */
 
 struct dp_rseq_cs {

@@ -29,10 +29,10 @@ struct dp_jit {
 	u64 entry;                    /* the general entry of this kind: does the whole job where the code does not */
 	u32 point;
 	u32 event;
-	u64 addr;                    /* of the probed instruction */
-	bool flags;                  /* arithmetic flags are live */
-	bool zone;                   /* the detour has stepped over the red zone */
-	bool shared;                 /* by points that have stubs: point and event are theirs, and not known here */
+	u64 addr;    /* of the probed instruction */
+	bool flags;  /* arithmetic flags are live */
+	bool zone;   /* the detour has stepped over the red zone */
+	bool shared; /* by points that have stubs: point and event are theirs, and not known here */
 	const struct dp_jit_calls *calls; /* nothing but that code, and no program; else NULL */
 	u64 stub_to;                 /* only that stub is made, to shared code with its DP_JIT_ENTRY there; 0: code */
 	const struct dp_code_rt *rt; /* of a program of the Dynamic Probes language, with its addresses; else NULL */

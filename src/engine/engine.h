@@ -31,11 +31,11 @@ struct dp_spot {
 	u32 owner;              /* the caller's; spots at one address are ordered by it */
 	struct dp_site site;    /* judged, link-time */
 	u64 reach_lo, reach_hi; /* where detours for this module may lie */
-	/* code compiled for this spot, to be used when it is alone at its address, or all there have the same; 0 none */
+	/* code compiled for this spot, to be used when all spots at its address have the same; 0 none */
 	u64 direct;
-	u64 shared;             /* the code that direct goes on to, which others share; 0 none */
-	u8 calls;               /* the host's: direct keeps numbers of system calls */
-	bool confirm;           /* a second hit tells when its instruction has been carried out (DP_HIT_AFTER) */
+	u64 shared;   /* the code that direct goes on to, which others share; 0 none */
+	u8 calls;     /* the host's: direct keeps numbers of system calls */
+	bool confirm; /* a second hit tells when its instruction has been carried out (DP_HIT_AFTER) */
 	/* output */
 	u32 point; /* index of its point */
 	enum dp_outcome outcome;

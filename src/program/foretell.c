@@ -246,8 +246,7 @@ bool dp_program_reads(const u8 *code, u32 len, u32 reg_word)
 	struct dp_op_view op;
 
 	for (u32 at = 0; !dp_op_decode(code, len, at, &op); at += op.len)
-		if (op.info->op.does == DP_DOES_REGISTER &&
-		    dp_register_by_number((u32)op.v[0])->reg_word == reg_word)
+		if (op.info->op.does == DP_DOES_REGISTER && dp_register_by_number((u32)op.v[0])->reg_word == reg_word)
 			return true;
 	return false;
 }

@@ -104,8 +104,7 @@ static void place(struct calls *c)
 	op_reg(c->e, false, 0xc1, SHIFT_SHR, CX);
 	dp_emit_u8(c->e, DP_KEPT_CALL_SHIFT);
 	op_imm(c->e, false, ALU_AND, CX, DP_HIT_SLOT_CALLS - 1);
-	lea(c->e, true, DX,
-	    (struct mem){DX, CX, 8, (s32)(DP_HIT_SLOT_HEAD + offsetof(struct dp_hit_slot, calls))});
+	lea(c->e, true, DX, (struct mem){DX, CX, 8, (s32)(DP_HIT_SLOT_HEAD + offsetof(struct dp_hit_slot, calls))});
 	op_reg(c->e, true, 0xc1, SHIFT_SHL, DI);
 	dp_emit_u8(c->e, DP_KEPT_CALL_BITS);
 }
@@ -161,7 +160,7 @@ static void emit_end(struct calls *c)
 	finish(c);
 }
 
-int dp_jit_calls(struct dp_emit *e, const struct dp_jit *jit)
+int dp_direct_calls(struct dp_emit *e, const struct dp_jit *jit)
 {
 	struct calls c = {.e = e, .in = jit, .numbers = dp_emit_here(e)};
 

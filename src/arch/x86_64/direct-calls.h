@@ -6,6 +6,6 @@
 #include "arch/compile.h"
 
 /* What dp_jit_compile() does for jit->calls. */
-int dp_jit_calls(struct dp_emit *e, const struct dp_jit *jit);
+int dp_direct_calls(struct dp_emit *e, const struct dp_jit *jit);
 
 #endif

@@ -688,7 +688,7 @@ int dp_jit_compile(struct dp_emit *e, const u8 *code, u32 len, const struct dp_j
 	if (jit->stub_to)
 		return emit_stub(e, jit);
 	if (jit->calls)
-		return dp_jit_calls(e, jit);
+		return dp_direct_calls(e, jit);
 	if (!dp_lower(&j.p, code, len, jit->rt && jit->rt->ex_mask ? jit->rt : NULL, readable(jit->shared), false))
 		return -EOPNOTSUPP;
 	if (j.p.nloads) /* memory of a process is for the general entry to read */

@@ -197,12 +197,16 @@ static u32 reg_word_of(const char *name)
 	return dp_register_find(name, strlen(name), &part) ? part.reg->reg_word : ~0u;
 }
 
+/* Programs that know nothing of kept numbers have each of their hits, and see them counted. */
+static bool knows_number(const struct dp_event *ev)
+{
+	return ev && ev->prog.rpn.ex_mask &&
+	       dp_program_reads(ev->prog.code, ev->prog.len, reg_word_of(DP_NAME_KEPT_CALL));
+}
+
 bool dp_compile_wants_number(const struct dp_session *s, const struct dp_spot *sp)
 {
-	const struct dp_event *ev = dp_spot_probe(s, sp)->event;
-
-	return ev && side_of(sp) == CALL_END &&
-	       dp_program_reads(ev->prog.code, ev->prog.len, reg_word_of(DP_NAME_KEPT_CALL));
+	return side_of(sp) == CALL_END && knows_number(dp_spot_probe(s, sp)->event);
 }
 
 /*
@@ -211,8 +215,8 @@ bool dp_compile_wants_number(const struct dp_session *s, const struct dp_spot *s
  */
 static bool may_be_kept(u32 number)
 {
-	static const u16 never[] = {15, 56, 57, 58, 60, 158, 231, 435}; /* rt_sigreturn, clone, fork, vfork, exit,
-									   arch_prctl, exit_group, clone3 */
+	/* rt_sigreturn, clone, fork, vfork, exit, arch_prctl, exit_group, clone3 */
+	static const u16 never[] = {15, 56, 57, 58, 60, 158, 231, 435};
 
 	for (u32 i = 0; i < DP_ARRAY_SIZE(never); i++)
 		if (never[i] == number)
@@ -230,7 +234,7 @@ static bool is_idle(const struct dp_session *s, const struct dp_spot *sp, enum c
 
 	if (sp->owner >= DP_GUARD_OWNER)
 		return side == CALL_END || !dp_stretch_watches(number);
-	if (!p->event->prog.rpn.ex_mask)
+	if (!knows_number(p->event))
 		return false;
 	dp_program_to_rt(&p->event->prog, &rt);
 	return dp_program_is_idle(p->event->prog.code, p->event->prog.len, &rt, known, side == CALL_BEGIN ? 2 : 1);

@@ -377,7 +377,7 @@ static void leave_to_host(const struct line *l, struct out_text *o)
 			all.bits[k] |= s.bits[k];
 		all.any |= s.any;
 	}
-	dp_cc_out_put(o, 0, "if ($__kept >= 0");
+	dp_cc_out_put(o, 0, "if (__kept >= 0");
 	if (all.any) {
 		dp_cc_out_put(o, 0, " && !");
 		put_in(o, l, &all);
@@ -426,7 +426,7 @@ static void put_pair(struct line *l, struct out_text *o, const char *which)
 	class_of(l, EXEC, &exec);
 	put_place(l, o, which, l->ev.loc.symbol, "");
 	put_head(l, o, "begin", is_early(l) && (no_return.any || exec.any) ? "" : "entry of ");
-	dp_cc_out_put(o, 0, "unsigned long __nr = $nr; ");
+	dp_cc_out_put(o, 0, "unsigned long __nr = $nr; long __kept = $__kept; ");
 	put_meant(l, o);
 	leave_to_host(l, o);
 	if (!l->condition_waits)
