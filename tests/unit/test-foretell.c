@@ -37,11 +37,11 @@ static void test_cases(void)
 	} cases[] = {
 	    {"begin; push r, orig_ax; push d, 0; ge; jnz L; inc lv, 0; L: abort", "a number that is kept", 5, true},
 	    {"begin; push r, orig_ax; push d, 0; ge; jnz L; inc lv, 0; L: abort", "no number", ~0ull, false},
-	    {"begin; call F; abort; F: save tsp; restore sbp; push d, 0; dup, 1; push r, orig_ax; pop sbp, -1; push sbp, -1; "
-	     "push d, 3; eq; jz L; exit; L: ros, 1; abort",
+	    {"begin; call F; abort; F: save tsp; restore sbp; push d, 0; dup, 1; push r, orig_ax; pop sbp, -1; "
+	     "push sbp, -1; push d, 3; eq; jz L; exit; L: ros, 1; abort",
 	     "a variable of a function", 4, true},
-	    {"begin; call F; abort; F: save tsp; restore sbp; push d, 0; dup, 1; push r, orig_ax; pop sbp, -1; push sbp, -1; "
-	     "push d, 3; eq; jz L; exit; L: ros, 1; abort",
+	    {"begin; call F; abort; F: save tsp; restore sbp; push d, 0; dup, 1; push r, orig_ax; pop sbp, -1; "
+	     "push sbp, -1; push d, 3; eq; jz L; exit; L: ros, 1; abort",
 	     "the other value", 3, false},
 	    {"begin; push d, 2; push d, 12; shr; push r, orig_ax; eq; jnz L; exit; L: abort", "a shift", 3, true},
 	    {"begin; push r, di; jz L; abort; L: abort", "a register that is not known", 3, false},
