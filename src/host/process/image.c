@@ -172,7 +172,7 @@ static u32 fill_probes(const struct dp_session *s, const struct dp_plan *plan, c
 			rt[n].flags = dp_spot_probe(s, sp)->call_flags;
 		else
 			fill_probe(s, &rt[n], sp->owner, sp->addr, code_addr[sp->owner]);
-		if (dp_compile_wants_number(s, sp))
+		if (dp_calls_wants_number(s, sp))
 			rt[n].flags |= DP_PROBE_CALL_END;
 		rt[n].addr = sp->addr;
 		rt[n++].flags |= sp->confirm ? DP_PROBE_WAITS : 0;

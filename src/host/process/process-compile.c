@@ -11,11 +11,7 @@
 #include "arch/arch.h"
 #include "hit/blob.h"
 #include "host/process/arm-priv.h"
-#include "abi/abi-stretch.h"
-#include "program/foretell.h"
-
-/* dp_spot.calls: the code of that spot, and of others at its address, which have none of their own */
-enum { CALLS_NONE, CALLS_OWN, CALLS_SHARED };
+#include "host/process/compile-calls.h"
 
 static void addresses(const struct dp_session *s, const struct dp_probe *p, struct dp_code_rt *rt)
 {
@@ -65,20 +61,28 @@ static int compile_rpn(const struct dp_session *s, const struct dp_probe *p, str
 	return dp_rpn_jit_compile(e, &jit);
 }
 
-/* Its program is not there yet. */
-static bool is_due(const struct dp_session *s, const struct dp_probe *p)
+bool dp_compile_is_due(const struct dp_session *s, const struct dp_probe *p)
 {
 	return p->event && (p->fresh || !s->armed);
+}
+
+bool dp_compile_is_wanted(const struct dp_session *s, const struct dp_spot *sp)
+{
+	return !s->opt.interpret && dp_spot_probe(s, sp)->jit != DP_JIT_OFF && !sp->confirm &&
+	       sp->site.outcome != DP_OUTCOME_REFUSED;
+}
+
+bool dp_compile_is_same(const struct dp_program *a, const struct dp_program *b)
+{
+	return a->len == b->len && a->jmpmax == b->jmpmax && a->logmax == b->logmax &&
+	       !memcmp(&a->rpn, &b->rpn, sizeof(a->rpn)) && !memcmp(a->code, b->code, a->len);
 }
 
 /* The same program with the same variables: one piece of code serves both. They follow one another. */
 static bool is_copy(const struct dp_probe *p, const struct dp_probe *last)
 {
-	const struct dp_program *a = &p->event->prog, *b = last ? &last->event->prog : NULL;
-
-	return b && a->len == b->len && p->locals == last->locals && p->globals == last->globals &&
-	       p->jit == last->jit && a->jmpmax == b->jmpmax && a->logmax == b->logmax &&
-	       !memcmp(&a->rpn, &b->rpn, sizeof(a->rpn)) && !memcmp(a->code, b->code, a->len);
+	return last && p->locals == last->locals && p->globals == last->globals && p->jit == last->jit &&
+	       dp_compile_is_same(&p->event->prog, &last->event->prog);
 }
 
 static u64 lay_out_rpn(struct dp_session *s, u64 size)
@@ -91,7 +95,7 @@ static u64 lay_out_rpn(struct dp_session *s, u64 size)
 		size_t room;
 		u8 *buf;
 
-		if (!is_due(s, p))
+		if (!dp_compile_is_due(s, p))
 			continue;
 		room = dp_rpn_jit_room(p->event->prog.len);
 		p->compiled = 0;
@@ -131,12 +135,6 @@ struct kinds {
 	u32 n;
 };
 
-static bool is_wanted(const struct dp_session *s, const struct dp_spot *sp)
-{
-	return !s->opt.interpret && dp_spot_probe(s, sp)->jit != DP_JIT_OFF && !sp->confirm &&
-	       sp->site.outcome != DP_OUTCOME_REFUSED;
-}
-
 /* Programs of the Dynamic Probes language have variables, whose addresses are in the code. */
 static bool is_alike(const struct dp_session *s, const struct dp_spot *a, const struct dp_spot *b)
 {
@@ -160,7 +158,7 @@ static void find_kinds(const struct dp_session *s, const struct dp_spot *spots, 
 	for (u32 i = 0; i < n; i++) {
 		struct kind *kind;
 
-		if (!is_due(s, dp_spot_probe(s, &spots[i])) || !is_wanted(s, &spots[i]))
+		if (!dp_compile_is_due(s, dp_spot_probe(s, &spots[i])) || !dp_compile_is_wanted(s, &spots[i]))
 			continue;
 		kind = kind_of(s, k, &spots[i]);
 		if (!kind && k->n < KINDS) {
@@ -173,172 +171,6 @@ static void find_kinds(const struct dp_session *s, const struct dp_spot *spots, 
 }
 
 static const struct dp_control nothing;
-
-/* ---- system calls of which only the hit knows which they are ---- */
-
-enum call_side { CALL_NONE, CALL_BEGIN, CALL_END };
-
-static enum call_side side_of(const struct dp_spot *sp)
-{
-	const struct dp_text *t = sp->text;
-	u64 off = sp->site.addr - t->lo;
-
-	if (sp->site.addr < t->lo || sp->site.addr + DP_SYSCALL_LEN > t->hi)
-		return CALL_NONE;
-	if (dp_code_is_syscall(t->bytes + off))
-		return CALL_BEGIN;
-	return off >= DP_SYSCALL_LEN && dp_code_is_syscall(t->bytes + off - DP_SYSCALL_LEN) ? CALL_END : CALL_NONE;
-}
-
-static u32 reg_word_of(const char *name)
-{
-	struct dp_register_part part;
-
-	return dp_register_find(name, strlen(name), &part) ? part.reg->reg_word : ~0u;
-}
-
-/* Programs that know nothing of kept numbers have each of their hits, and see them counted. */
-static bool knows_number(const struct dp_event *ev)
-{
-	return ev && ev->prog.rpn.ex_mask &&
-	       dp_program_reads(ev->prog.code, ev->prog.len, reg_word_of(DP_NAME_KEPT_CALL));
-}
-
-bool dp_compile_wants_number(const struct dp_session *s, const struct dp_spot *sp)
-{
-	return side_of(sp) == CALL_END && knows_number(dp_spot_probe(s, sp)->event);
-}
-
-/*
- * Calls behind which the thread is another one, by its thread pointer, or is not at all, or two are: the place where
- * the number was kept would not be found again, or stay taken.
- */
-static bool may_be_kept(u32 number)
-{
-	/* rt_sigreturn, clone, fork, vfork, exit, arch_prctl, exit_group, clone3 */
-	static const u16 never[] = {15, 56, 57, 58, 60, 158, 231, 435};
-
-	for (u32 i = 0; i < DP_ARRAY_SIZE(never); i++)
-		if (never[i] == number)
-			return false;
-	return true;
-}
-
-/* Whether the spot has nothing to do at this call. */
-static bool is_idle(const struct dp_session *s, const struct dp_spot *sp, enum call_side side, u32 number)
-{
-	const struct dp_known_word known[] = {{reg_word_of(DP_NAME_KEPT_CALL), number},
-					      {reg_word_of(DP_NAME_CALL), number}};
-	const struct dp_probe *p = dp_spot_probe(s, sp);
-	struct dp_code_rt rt;
-
-	if (sp->owner >= DP_GUARD_OWNER)
-		return side == CALL_END || !dp_stretch_watches(number);
-	if (!knows_number(p->event))
-		return false;
-	dp_program_to_rt(&p->event->prog, &rt);
-	return dp_program_is_idle(p->event->prog.code, p->event->prog.len, &rt, known, side == CALL_BEGIN ? 2 : 1);
-}
-
-static bool is_same_program(const struct dp_session *s, const struct dp_spot *a, const struct dp_spot *b)
-{
-	const struct dp_event *x = dp_spot_probe(s, a)->event, *y = dp_spot_probe(s, b)->event;
-
-	return x == y || (x && y && x->prog.len == y->prog.len && !memcmp(x->prog.code, y->prog.code, x->prog.len));
-}
-
-/* What was found out last: most sites have the same programs. */
-struct known_calls {
-	const struct dp_spot *spot; /* NULL: nothing yet */
-	enum call_side side;
-	u8 numbers[sizeof(((struct dp_jit_calls *)0)->numbers)];
-};
-
-static void find_idle(const struct dp_session *s, const struct dp_spot *sp, enum call_side side, struct known_calls *k)
-{
-	if (k->spot && k->side == side && sp->owner < DP_GUARD_OWNER && k->spot->owner < DP_GUARD_OWNER &&
-	    is_same_program(s, k->spot, sp))
-		return;
-	*k = (struct known_calls){.spot = sp, .side = side};
-	for (u32 n = 0; n < DP_KEPT_CALLS; n++)
-		if (is_idle(s, sp, side, n))
-			k->numbers[n / 8] |= (u8)(1u << n % 8);
-}
-
-/* For all spots at the address of this one, the first of them; false: the code would have nothing to do. */
-static bool find_calls(const struct dp_session *s, const struct dp_spot *spots, u32 n, const struct dp_spot *sp,
-		       struct known_calls *known, struct dp_jit_calls *calls)
-{
-	enum call_side side = side_of(sp);
-	bool any = false;
-
-	calls->is_end = side == CALL_END;
-	for (u32 k = 0; k < DP_KEPT_CALLS; k++) {
-		u8 bit = (u8)(may_be_kept(k) << k % 8);
-
-		calls->numbers[k / 8] = (u8)((k % 8 ? calls->numbers[k / 8] : 0) | bit);
-	}
-	for (u32 i = 0; i < n; i++) {
-		if (spots[i].addr != sp->addr)
-			continue;
-		if (&spots[i] < sp || (spots[i].owner < DP_GUARD_OWNER && !is_due(s, dp_spot_probe(s, &spots[i]))))
-			return false;
-		find_idle(s, &spots[i], side, known);
-		for (u32 k = 0; k < sizeof(calls->numbers); k++)
-			calls->numbers[k] &= known->numbers[k];
-	}
-	for (u32 k = 0; k < sizeof(calls->numbers); k++)
-		any |= calls->numbers[k];
-	return any;
-}
-
-static int compile_calls(const struct dp_spot *sp, const struct dp_control *ctl, const struct dp_jit_calls *calls,
-			 u64 entry, u64 addr, u8 *buf, struct dp_emit *e)
-{
-	const struct dp_jit jit = {.ctl = ctl,
-				   .entry = entry,
-				   .point = sp->point,
-				   .flags = dp_entry_for(&sp->site) & DP_ENTRY_FLAGS,
-				   .zone = dp_entry_for(&sp->site) & DP_ENTRY_ZONE,
-				   .calls = calls};
-
-	dp_emit_init(e, buf, DP_JIT_MAX, addr);
-	return dp_jit_compile(e, NULL, 0, &jit);
-}
-
-static u64 lay_out_calls(const struct dp_session *s, struct dp_spot *spots, u32 n, u64 size)
-{
-	struct known_calls known = {.spot = NULL};
-	struct dp_jit_calls calls;
-	u8 buf[DP_JIT_MAX];
-	struct dp_emit e;
-
-	for (u32 i = 0; i < n; i++) {
-		struct dp_spot *sp = &spots[i];
-
-		if (sp->owner >= DP_GUARD_OWNER || !is_due(s, dp_spot_probe(s, sp)) || !is_wanted(s, sp) ||
-		    side_of(sp) == CALL_NONE || !find_calls(s, spots, n, sp, &known, &calls) ||
-		    compile_calls(sp, &nothing, &calls, 0, 0, buf, &e))
-			continue;
-		size = DP_ALIGN_UP(size, DP_JIT_ALIGN);
-		sp->direct = size + DP_JIT_ENTRY;
-		sp->shared = 0;
-		sp->calls = CALLS_OWN;
-		size += DP_ALIGN_UP(e.len, DP_JIT_ALIGN);
-	}
-	return size;
-}
-
-/* The others at the address of sp have its code, too. */
-static void share_calls(struct dp_spot *spots, u32 n, const struct dp_spot *sp)
-{
-	for (u32 i = 0; i < n; i++)
-		if (spots[i].addr == sp->addr && &spots[i] != sp) {
-			spots[i].direct = sp->direct;
-			spots[i].shared = 0;
-			spots[i].calls = CALLS_SHARED;
-		}
-}
 
 /* ---- places ---- */
 
@@ -384,28 +216,25 @@ u64 dp_compile_lay_out(struct dp_session *s, struct dp_spot *spots, u32 n)
 
 	find_kinds(s, spots, n, &kinds);
 	for (u32 i = 0; i < n; i++) {
-		if (!is_due(s, dp_spot_probe(s, &spots[i])))
+		if (!dp_compile_is_due(s, dp_spot_probe(s, &spots[i])))
 			continue;
 		spots[i].direct = spots[i].shared = 0;
-		spots[i].calls = CALLS_NONE;
-		if (is_wanted(s, &spots[i]))
+		if (dp_compile_is_wanted(s, &spots[i]))
 			size = lay_out_spot(s, &kinds, &spots[i], size);
 	}
-	return lay_out_rpn(s, lay_out_calls(s, spots, n, size));
+	return lay_out_rpn(s, dp_calls_lay_out(s, spots, n, size));
 }
 
 void dp_compile_place(struct dp_session *s, struct dp_spot *spots, u32 n, u64 base)
 {
 	for (u32 i = 0; i < n; i++)
-		if (spots[i].direct && is_due(s, dp_spot_probe(s, &spots[i]))) {
+		if (spots[i].direct && dp_compile_is_due(s, dp_spot_probe(s, &spots[i]))) {
 			spots[i].direct += base;
 			spots[i].shared += spots[i].shared ? base : 0;
 		}
-	for (u32 i = 0; i < n; i++)
-		if (spots[i].calls == CALLS_OWN && is_due(s, dp_spot_probe(s, &spots[i])))
-			share_calls(spots, n, &spots[i]);
+	dp_calls_share(s, spots, n);
 	for (u32 i = 0; i < s->nprobes; i++)
-		if (s->probes[i].compiled && is_due(s, &s->probes[i]))
+		if (s->probes[i].compiled && dp_compile_is_due(s, &s->probes[i]))
 			s->probes[i].compiled += base;
 }
 
@@ -417,7 +246,7 @@ static int write_rpn(struct dp_session *s, struct dp_range to, u8 *all, struct d
 		struct dp_probe *p = &s->probes[i];
 		struct dp_emit e;
 
-		if (!p->compiled || !is_due(s, p))
+		if (!p->compiled || !dp_compile_is_due(s, p))
 			continue;
 		p->ncompiled = p->nsites;
 		if (p->compiled == written)
@@ -437,9 +266,8 @@ struct writing {
 	struct dp_range to;
 	u8 *all; /* its bytes */
 	bool usable;
-	const struct dp_spot *spots; /* all that are armed with it */
+	const struct dp_spot *spots; /* all that will be there */
 	u32 nspots;
-	struct known_calls *known;
 };
 
 static int compile_here(const struct writing *w, const struct dp_spot *sp, bool shared, u64 at, u8 *to,
@@ -463,17 +291,6 @@ static bool write_shared(const struct writing *w, const struct dp_spot *sp)
 	return true;
 }
 
-static bool write_calls(const struct writing *w, const struct dp_spot *sp, u64 at, u8 *to)
-{
-	u64 entry = w->a->entries[dp_entry_for(&sp->site)];
-	struct dp_jit_calls calls;
-	struct dp_emit e;
-
-	return w->a->ctl->caps & (DP_CAP_RDFSBASE | DP_CAP_FS_WORD) &&
-	       find_calls(w->s, w->spots, w->nspots, sp, w->known, &calls) &&
-	       !compile_calls(sp, w->a->ctl, &calls, entry, at, to, &e);
-}
-
 /* Its code is there. */
 static bool write_direct(const struct writing *w, const struct dp_spot *sp)
 {
@@ -482,7 +299,7 @@ static bool write_direct(const struct writing *w, const struct dp_spot *sp)
 	struct dp_emit e;
 
 	if (sp->calls)
-		return write_calls(w, sp, at, to);
+		return dp_calls_write(w->a, w->spots, w->nspots, sp, at, to);
 	if (!w->usable)
 		return false;
 	if (!sp->shared)
@@ -506,8 +323,7 @@ int dp_compile_write(struct arming *a, const struct dp_spot *spots, u32 n, const
 	struct dp_session *s = a->s;
 	u64 size = to.hi - to.lo;
 	u8 *all = calloc(1, size + DP_JIT_MAX);
-	struct known_calls known = {.spot = NULL};
-	const struct writing w = {s, a, to, all, dp_jit_usable(a->ctl), spots, n, &known};
+	const struct writing w = {s, a, to, all, dp_jit_usable(a->ctl), spots, n};
 	int r = 0;
 
 	if (!all)
@@ -519,8 +335,8 @@ int dp_compile_write(struct arming *a, const struct dp_spot *spots, u32 n, const
 		if (i % 64 == 63)
 			dp_tracer_pump(&a->tracer);
 		dp_session_tell(s, "programs compiled:", i, n);
-		if (!sp->direct || sp->outcome == DP_OUTCOME_REFUSED || sp->calls == CALLS_SHARED ||
-		    (!sp->calls && plan->points[sp->point].n != 1) || !is_due(s, dp_spot_probe(s, sp)))
+		if (!sp->direct || sp->outcome == DP_OUTCOME_REFUSED || sp->calls == DP_CALLS_SHARED ||
+		    (!sp->calls && plan->points[sp->point].n != 1) || !dp_compile_is_due(s, dp_spot_probe(s, sp)))
 			continue;
 		if (write_direct(&w, sp)) {
 			dp_spot_probe(s, sp)->ncompiled += !sp->calls;

@@ -31,6 +31,7 @@ struct dp_probe {               /* one event, at one function entry, one address
 	u32 call_flags;            /* DP_PROBE_WATCH_*, of a probe without a program */
 	enum dp_jit_choice jit;
 	u64 compiled;        /* address of the program as a function, 0: interpreted */
+	bool knows_number;   /* of a system call: its program reads the number that the host may have kept */
 	bool fresh, leaving; /* added, or to go, while the session is armed: up to the next dp_session_change() */
 	bool paused;         /* not in place, its spots are idle; with leaving: from the next change on */
 	bool resumed;        /* with fresh: it was paused */
@@ -124,6 +125,18 @@ struct dp_stretches_part {       /* stretches.c: memory that hits load from */
 	u64 offered;                   /* to this state */
 };
 
+struct dp_foretold_calls { /* by number: a program does nothing there */
+	const struct dp_program *prog;
+	u32 side;
+	u8 numbers[DP_KEPT_CALLS / 8];
+};
+
+struct dp_foretold_part { /* compile-calls.c: what was found out since the last lay-out */
+	struct dp_foretold_calls *v;
+	u32 n;
+	size_t cap;
+};
+
 struct dp_slot_seen {
 	u32 left;
 	bool given_up, ended;
@@ -177,6 +190,7 @@ struct dp_session {
 	struct dp_changes changes;
 	struct dp_calls_part calls;
 	struct dp_stretches_part stretches;
+	struct dp_foretold_part foretold;
 };
 
 /* Whose a spot is. */
@@ -318,8 +332,8 @@ u64 dp_compile_lay_out(struct dp_session *s, struct dp_spot *spots, u32 n);
 void dp_compile_place(struct dp_session *s, struct dp_spot *spots, u32 n, u64 base);
 /* Armed, or changed: what is not alone at its point was not compiled, and must not be called once it is alone. */
 void dp_compile_forget(struct dp_session *s);
-/* Behind a system call, and its program looks at the number that was kept of it. */
-bool dp_compile_wants_number(const struct dp_session *s, const struct dp_spot *sp);
+/* compile-calls.c: behind a system call, and its program looks at the number that was kept of it. Laid out. */
+bool dp_calls_wants_number(const struct dp_session *s, const struct dp_spot *sp);
 /* Compile them into this piece of the process's memory; the plan is made, and a->ctl is complete but for its tables. */
 struct arming;
 int dp_compile_write(struct arming *a, const struct dp_spot *spots, u32 n, const struct dp_plan *plan,

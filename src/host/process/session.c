@@ -195,6 +195,7 @@ void dp_session_free(struct dp_session *s)
 	free(s->idle);
 	free(s->watch.v);
 	free(s->late.tried);
+	free(s->foretold.v);
 	free(s->seen);
 	dp_plan_free(&s->plan);
 	dp_unwind_free(&s->unwind);

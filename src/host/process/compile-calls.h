@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Code that keeps the numbers of system calls of which only the hit knows which they are (struct dp_jit_calls). */
+#ifndef DP_COMPILE_CALLS_H
+#define DP_COMPILE_CALLS_H
+
+#include "host/process/session-priv.h"
+
+/* dp_spot.calls: it has such code, or another spot at its address has, which serves all of them. */
+enum { DP_CALLS_NONE, DP_CALLS_OWN, DP_CALLS_SHARED };
+
+/* The steps of process-compile.c; n spots are all that will be there. Returns the bytes of code, size of them before. */
+u64 dp_calls_lay_out(struct dp_session *s, struct dp_spot *spots, u32 n, u64 size);
+/* The places of the spots that have code are addresses now. */
+void dp_calls_share(const struct dp_session *s, struct dp_spot *spots, u32 n);
+/* The code of that spot, to run at an address. False: it cannot be used there. */
+bool dp_calls_write(const struct arming *a, const struct dp_spot *spots, u32 n, const struct dp_spot *sp, u64 at, u8 *to);
+
+/* process-compile.c: whether its program is not there yet, and whether it may be compiled; and programs. */
+bool dp_compile_is_due(const struct dp_session *s, const struct dp_probe *p);
+bool dp_compile_is_wanted(const struct dp_session *s, const struct dp_spot *sp);
+bool dp_compile_is_same(const struct dp_program *a, const struct dp_program *b);
+
+#endif
