@@ -125,8 +125,7 @@ static bool find_calls(struct dp_session *s, const struct dp_spot *spots, u32 n,
 	for (u32 i = 0; i < DP_KEPT_CALLS; i++)
 		calls->numbers[i / 8] |= (u8)(may_be_kept(i) << i % 8);
 	for (u32 i = 0; i < n; i++)
-		if (spots[i].addr == sp->addr &&
-		    (&spots[i] < sp || !keep_idle(s, &spots[i], side, calls->numbers)))
+		if (spots[i].addr == sp->addr && (&spots[i] < sp || !keep_idle(s, &spots[i], side, calls->numbers)))
 			return false;
 	for (u32 i = 0; i < DP_KEPT_CALLS / 8; i++)
 		any |= calls->numbers[i];
@@ -170,9 +169,8 @@ u64 dp_calls_lay_out(struct dp_session *s, struct dp_spot *spots, u32 n, u64 siz
 	for (u32 i = 0; i < n; i++) {
 		struct dp_spot *sp = &spots[i];
 
-		if (!dp_spot_probe(s, sp)->knows_number || side_of(sp) == CALL_NONE ||
-		    !dp_compile_is_wanted(s, sp) || !find_calls(s, spots, n, sp, &calls) ||
-		    compile(sp, &nothing, &calls, 0, 0, buf, &e))
+		if (!dp_spot_probe(s, sp)->knows_number || side_of(sp) == CALL_NONE || !dp_compile_is_wanted(s, sp) ||
+		    !find_calls(s, spots, n, sp, &calls) || compile(sp, &nothing, &calls, 0, 0, buf, &e))
 			continue;
 		size = DP_ALIGN_UP(size, DP_JIT_ALIGN);
 		sp->direct = size + DP_JIT_ENTRY;
@@ -201,7 +199,8 @@ void dp_calls_share(const struct dp_session *s, struct dp_spot *spots, u32 n)
 			share(spots, n, &spots[i]);
 }
 
-bool dp_calls_write(const struct arming *a, const struct dp_spot *spots, u32 n, const struct dp_spot *sp, u64 at, u8 *to)
+bool dp_calls_write(const struct arming *a, const struct dp_spot *spots, u32 n, const struct dp_spot *sp, u64 at,
+		    u8 *to)
 {
 	struct dp_jit_calls calls;
 	struct dp_emit e;

@@ -8,12 +8,16 @@
 /* dp_spot.calls: it has such code, or another spot at its address has, which serves all of them. */
 enum { DP_CALLS_NONE, DP_CALLS_OWN, DP_CALLS_SHARED };
 
-/* The steps of process-compile.c; n spots are all that will be there. Returns the bytes of code, size of them before. */
+/*
+ * The steps of process-compile.c; n spots are all that will be there. Returns the bytes of code, of which `size` are
+ * there before.
+ */
 u64 dp_calls_lay_out(struct dp_session *s, struct dp_spot *spots, u32 n, u64 size);
 /* The places of the spots that have code are addresses now. */
 void dp_calls_share(const struct dp_session *s, struct dp_spot *spots, u32 n);
 /* The code of that spot, to run at an address. False: it cannot be used there. */
-bool dp_calls_write(const struct arming *a, const struct dp_spot *spots, u32 n, const struct dp_spot *sp, u64 at, u8 *to);
+bool dp_calls_write(const struct arming *a, const struct dp_spot *spots, u32 n, const struct dp_spot *sp, u64 at,
+		    u8 *to);
 
 /* process-compile.c: whether its program is not there yet, and whether it may be compiled; and programs. */
 bool dp_compile_is_due(const struct dp_session *s, const struct dp_probe *p);
