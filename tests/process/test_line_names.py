@@ -36,7 +36,10 @@ def traced(*lines, flags=(), options=(), status=0, times=TIMES):
     r = subprocess.run([DPROBES, "trace", "-o", out, *options, *lines, "--", shop(*flags), str(times)],
                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, timeout=120)
     assert r.returncode == status, (r.returncode, r.stdout, r.stderr)
-    return open(out).read() if os.path.exists(out) else "", r.stdout, r.stderr
+    text = open(out).read() if os.path.exists(out) else ""
+    if not text and not status:
+        print("# no event: %s%s" % (r.stdout, r.stderr))
+    return text, r.stdout, r.stderr
 
 
 def events(*lines, **kw):
