@@ -31,6 +31,7 @@
 #define PAUSE_MAX_US 63000u
 #define DETACH_NS 30000000000ull
 #define FORKS_NS 20000000000ull
+#define ENDING_NS 10000000000ull
 #define STARVED 5                /* times as long may a thread take that waits for a processor */
 #define STUCK_NS 5000000ull      /* by then a thread that does not stop is looked at */
 #define STOP_ALL_NS 200000000ull /* for one thread to stop */
@@ -270,9 +271,17 @@ void dp_tracer_pass_forks(struct dp_tracer *t)
 	while (seize_new(t) > 0);
 }
 
-int dp_tracer_attach(struct dp_tracer *t, pid_t pid, struct dp_error *err)
+/* A process that was killed has no program any more, but traces until it has come to its end. */
+static bool is_ending(pid_t tracer)
 {
-	u64 late = t->late_watches;
+	char path[64], program[8];
+
+	dp_format(path, sizeof(path), "/proc/%d/exe", (int)tracer);
+	return readlink(path, program, sizeof(program)) < 0 && errno == ENOENT;
+}
+
+static int attach(struct dp_tracer *t, pid_t pid, u64 late, struct dp_error *err)
+{
 	int r;
 
 	memset(t, 0, sizeof(*t));
@@ -294,6 +303,19 @@ int dp_tracer_attach(struct dp_tracer *t, pid_t pid, struct dp_error *err)
 	}
 	seize_sharers(t);
 	return 0;
+}
+
+/* One that was killed while it traced the process is waited for: it is over soon, and had nothing to say about us. */
+int dp_tracer_attach(struct dp_tracer *t, pid_t pid, struct dp_error *err)
+{
+	u64 late = t->late_watches, begin = dp_now_ns();
+	int r = attach(t, pid, late, err);
+
+	while (r && t->other && is_ending(t->other) && dp_now_ns() - begin < ENDING_NS) {
+		usleep(1000);
+		r = attach(t, pid, late, err);
+	}
+	return r;
 }
 
 static void mark_running(struct dp_tracer *t, struct dp_thread *th)
