@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* The `dprobes` command: finds the subcommand and hands over to it. */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -81,6 +82,15 @@ static void slow(const char *what)
 		fprintf(stderr, "dprobes: %s\n", dp_ui_clean(what));
 }
 
+/* Between commands. */
+static void keep_what_is_found_out(void)
+{
+	static char folder[PATH_MAX];
+
+	if (dp_cmd_home_folder("XDG_CACHE_HOME", ".cache", "dprobes", folder, sizeof(folder)))
+		dp_module_keep_in = folder;
+}
+
 int main(int argc, char **argv)
 {
 	enum cmd_verb verb;
@@ -88,6 +98,7 @@ int main(int argc, char **argv)
 	if (dp_ui_messages_begin())
 		return CMD_USAGE;
 	dp_module_slow = slow;
+	keep_what_is_found_out();
 	dp_recover_programs_by(dp_recover_programs);
 	dp_human.columns = dp_ui_columns(stdout);
 	/*

@@ -67,22 +67,12 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Where names of this kind of the file are kept; the folders are made. False: nowhere. */
+/* Where names of this kind of the file are kept. False: nowhere. */
 static bool place(const struct dp_module *m, const char *kind, char *path, size_t size)
 {
 	const char *id = dp_module_build_id(m);
 
-	if (!*id || !dp_cmd_home_folder("XDG_CACHE_HOME", ".cache", "", path, size) ||
-	    strlen(path) + 64 + strlen(id) > size)
-		return false;
-	mkdir(path, 0700);
-	strcat(path, "dprobes");
-	mkdir(path, 0700);
-	strcat(path, "/");
-	strcat(path, kind);
-	strcat(path, "-");
-	strcat(path, id);
-	return true;
+	return *id && dp_module_keep_in && (size_t)snprintf(path, size, "%s/%s-%s", dp_module_keep_in, kind, id) < size;
 }
 
 /* NULL: there is none, or it is not ours. */
@@ -109,6 +99,7 @@ static void keep(const char *path, char **names, size_t n)
 	bool good = true;
 	FILE *f;
 
+	dp_module_make_keep_in();
 	snprintf(other, sizeof(other), "%s.%d", path, (int)getpid());
 	f = fopen(other, "wxe");
 	if (!f)

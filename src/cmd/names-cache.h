@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The names of a file's functions and its source lines, kept between commands: by build-id, in
- * $XDG_CACHE_HOME/dprobes or ~/.cache/dprobes. For completion, which has no time to read the symbols of a large
- * program. What the files say is believed for that alone.
+ * The names of a file's functions and its source lines, kept between commands: by build-id, in dp_module_keep_in. For
+ * completion, which has no time to read the symbols of a large program. What the files say is believed for that alone.
  */
 #ifndef DP_NAMES_CACHE_H
 #define DP_NAMES_CACHE_H

@@ -140,8 +140,10 @@ const char *dp_mod_sym_demangled(struct dp_module *m, size_t i)
 
 static void find_demangled(struct dp_module *m, const char *name, struct matches *f)
 {
+	bool plain = dp_mod_is_identifier(name);
+
 	for (size_t i = 0; i < m->syms.n; i++) {
-		const char *d = dp_mod_sym_demangled(m, i);
+		const char *d = plain && !strstr(m->syms.v[i].name, name) ? NULL : dp_mod_sym_demangled(m, i);
 
 		if (d && dp_mod_demangled_agrees(d, name))
 			consider(f, &m->syms.v[i]);

@@ -106,10 +106,17 @@ struct mod_dwarf { /* debug information, opened when it is asked for */
 	const char *dwp_why; /* because of this; NULL: it is good */
 };
 
+struct mod_kept { /* kept-code.c: the file that an's arrays are in; head NULL: they are not */
+	struct kept_head *head;
+	u64 size;
+	bool complete;
+};
+
 struct dp_module {
 	int refs;
 	struct dp_module *next; /* of those that are shared, */
-	struct stat id;         /* when it was opened */
+	struct stat id;         /* when it was opened, */
+	s64 age;                /* and how long before it was changed last; ns */
 	int fd;
 	Elf *elf;
 	char *path;
@@ -162,6 +169,7 @@ struct dp_module {
 	int analyse_rc;
 	struct dp_analysis an;
 	u8 *part; /* what is looked at of code or data */
+	struct mod_kept kept;
 	struct dp_span *guards;
 	struct mod_addrs taken; /* code addresses that occur in data, */
 	bool taken_sorted;      /* sorted once that is needed */
@@ -171,6 +179,8 @@ struct dp_module {
 	(dp_grow((void **)&(vec)->v, &(vec)->cap, (vec)->n, sizeof(*(vec)->v))   \
 	     ? ((vec)->v[(vec)->n++] = (__typeof__(*(vec)->v))__VA_ARGS__, true) \
 	     : false)
+
+s64 dp_mod_age(const struct stat *id); /* since the file was changed last; ns */
 
 /* The module of that very file under that name, if dp_module_share_fd() has opened it; one more user of it. NULL. */
 struct dp_module *dp_mod_shared(const struct stat *id, const char *name);
@@ -271,6 +281,8 @@ u64 dp_mod_after_prologue(Dwarf_Die *cu, u64 low);
 /* plt.c */
 bool dp_mod_add_plt(struct dp_module *m);
 
+/* A demangled name that ends in an identifier has it in its mangled form as well, behind its length. */
+bool dp_mod_is_identifier(const char *name);
 /* Whether it is the whole demangled name, or without parameters, or also without a leading return type. */
 bool dp_mod_demangled_agrees(const char *demangled, const char *wanted);
 const char *dp_mod_last_part(const char *name);   /* behind the last "::" that is not in a template's arguments */
@@ -309,5 +321,12 @@ const struct mod_range *dp_mod_func_at(const struct dp_module *m, u64 addr);
 
 /* sym-code.c */
 void dp_mod_free_code(struct dp_module *m);
+void dp_mod_point_text(struct dp_code_text *ct); /* to its arrays */
+
+/* kept-code.c */
+/* The analysis as an earlier command has kept it, with m->taken; the texts are known. False: it has to be done. */
+bool dp_mod_load_kept(struct dp_module *m);
+void dp_mod_keep_code(struct dp_module *m); /* for the next command, where that is worth it */
+void dp_mod_forget_kept(struct dp_module *m);
 
 #endif

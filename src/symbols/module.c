@@ -160,6 +160,11 @@ static int read_headers(struct dp_module *m, struct dp_error *err)
 	return 0;
 }
 
+s64 dp_mod_age(const struct stat *id)
+{
+	return (s64)(dp_real_ns() - ((u64)id->st_ctim.tv_sec * 1000000000u + (u64)id->st_ctim.tv_nsec));
+}
+
 int dp_module_open_fd(struct dp_module **out, int fd, const char *name, struct dp_error *err)
 {
 	struct dp_module *m;
@@ -175,6 +180,8 @@ int dp_module_open_fd(struct dp_module **out, int fd, const char *name, struct d
 	if (!m)
 		return dp_fail(err, E_FILE_MEMORY, "%s", name);
 	m->refs = 1;
+	m->id = st;
+	m->age = dp_mod_age(&st);
 	m->debug.fd = -1;
 	m->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	m->path = strdup(name);
@@ -224,7 +231,7 @@ struct dp_module *dp_mod_shared(const struct stat *id, const char *name)
  */
 static bool is_settled(const struct stat *id)
 {
-	s64 age = (s64)(dp_real_ns() - ((u64)id->st_ctim.tv_sec * 1000000000u + (u64)id->st_ctim.tv_nsec));
+	s64 age = dp_mod_age(id);
 
 	return age > SETTLED_NS || age < -SETTLED_NS;
 }
@@ -245,7 +252,6 @@ int dp_module_share_fd(struct dp_module **out, int fd, const char *name, struct 
 	rc = dp_module_open_fd(out, fd, name, err);
 	if (rc || !lasts)
 		return rc;
-	(*out)->id = id;
 	(*out)->next = shared;
 	shared = *out;
 	return 0;

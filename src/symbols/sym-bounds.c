@@ -294,8 +294,7 @@ void dp_mod_free_bounds(struct dp_module *m)
 
 /* ---- one name ---- */
 
-/* A demangled name that ends in an identifier has it in its mangled form as well, behind its length. */
-static bool is_identifier(const char *name)
+bool dp_mod_is_identifier(const char *name)
 {
 	size_t n = 0;
 
@@ -328,7 +327,7 @@ enum mod_sought dp_mod_seek(struct dp_module *m, const char *name)
 	struct tables r = {0};
 	char mangled[24];
 
-	if (m->nsought == SOUGHT || !is_identifier(name) || !list_tables(m, &r))
+	if (m->nsought == SOUGHT || !dp_mod_is_identifier(name) || !list_tables(m, &r))
 		return MOD_SOUGHT_UNKNOWN;
 	m->nsought++;
 	m->syms.n = 0;

@@ -43,13 +43,20 @@ static bool piece_at(const struct dp_module *m, size_t i, struct piece *p)
 	return m->segs[i].filesz > 0;
 }
 
-static bool add_text(struct dp_module *m, const struct piece *p)
+void dp_mod_point_text(struct dp_code_text *ct)
 {
-	struct dp_code_text *ct = &m->an.texts[m->an.ntexts++];
+	ct->t.targets = ct->targets;
+	ct->t.funcs = ct->funcs;
+	ct->t.starts = ct->starts;
+}
+
+/* Room for what will be known about the code, and its functions. */
+static bool add_functions(struct dp_module *m, struct dp_code_text *ct)
+{
 	const struct mod_ranges *f = m->bounds_loaded ? &m->bounds : &m->funcs;
-	const struct mod_range *r = f->v + DP_COUNT_BELOW(f->v, f->n, lo, p->lo);
-	const struct mod_range *end = f->v + DP_COUNT_BELOW(f->v, f->n, lo, p->lo + p->size);
-	size_t map = p->size / 8 + 1, nfuncs = (size_t)(end - r) + 1;
+	const struct mod_range *r = f->v + DP_COUNT_BELOW(f->v, f->n, lo, ct->t.lo);
+	const struct mod_range *end = f->v + DP_COUNT_BELOW(f->v, f->n, lo, ct->t.hi);
+	size_t map = (ct->t.hi - ct->t.lo) / 8 + 1, nfuncs = (size_t)(end - r) + 1;
 
 	ct->starts = dp_alloc(map); /* few are set when few functions are asked for */
 	ct->room = nfuncs * sizeof(*ct->funcs) + 3 * map;
@@ -59,8 +66,7 @@ static bool add_text(struct dp_module *m, const struct piece *p)
 	ct->targets = (u8 *)(ct->funcs + nfuncs);
 	ct->pointed = ct->targets + map;
 	ct->led = ct->pointed + map;
-	ct->t = (struct dp_text){p->lo, p->lo + p->size, m->file + p->offset, ct->targets, ct->funcs};
-	ct->t.starts = ct->starts;
+	dp_mod_point_text(ct);
 	for (; r < end; r++) {
 		if (r->hi > r->lo)
 			ct->funcs[ct->t.nfuncs++] = (struct dp_func){
@@ -84,9 +90,11 @@ static bool collect_pieces(struct dp_module *m)
 		if (!piece_at(m, i, &p))
 			continue;
 		/* More code than there are bytes in the file: made up, to take our memory. */
-		if (p.x && ((code += p.size) > m->file_size || !add_text(m, &p)))
+		if (p.x && (code += p.size) > m->file_size)
 			return false;
-		if (!p.x)
+		if (p.x)
+			m->an.texts[m->an.ntexts++].t = (struct dp_text){p.lo, p.lo + p.size, m->file + p.offset};
+		else
 			data[m->an.ndata++] = (struct dp_code_data){p.lo, p.lo + p.size, m->file + p.offset};
 	}
 	qsort(data, m->an.ndata, sizeof(*data), by_data);
@@ -231,6 +239,8 @@ static bool read_guards(struct dp_module *m)
 
 	if (!most)
 		return true;
+	if (!dp_mod_load_relocs(m))
+		return false;
 	m->guards = dp_alloc(most * sizeof(*m->guards));
 	if (!m->guards)
 		return false;
@@ -256,10 +266,24 @@ static void copy_flags(struct dp_module *m)
 	}
 }
 
-/* Everything that is to be told before code is looked at. */
+/* Everything that is to be told before code is looked at; the functions are known. */
+static bool collect_known(struct dp_module *m)
+{
+	for (u32 i = 0; i < m->an.ntexts; i++)
+		if (!add_functions(m, &m->an.texts[i]))
+			return false;
+	if (!take_data(m) || !read_guards(m))
+		return false;
+	mark_places(m);
+	return true;
+}
+
+/* All that, or what an earlier command has made of it. */
 static int collect(struct dp_module *m, struct dp_error *err)
 {
-	int rc = m->collected || m->funcs_loaded || dp_mod_load_bounds(m) ? 0 : dp_mod_load_funcs(m, err);
+	bool good = m->collected || m->an.texts || collect_pieces(m),
+	     kept = good && !m->collected && dp_mod_load_kept(m);
+	int rc = m->collected || kept || m->funcs_loaded || dp_mod_load_bounds(m) ? 0 : dp_mod_load_funcs(m, err);
 
 	if (rc)
 		return rc;
@@ -268,9 +292,7 @@ static int collect(struct dp_module *m, struct dp_error *err)
 		m->an.absolute = !m->dyn;
 		m->an.look = look_at_code;
 		m->an.look_arg = m;
-		if (collect_pieces(m) && take_data(m) && read_guards(m))
-			mark_places(m);
-		else
+		if (!good || !(kept ? read_guards(m) : collect_known(m)))
 			m->analyse_rc = -ENOMEM;
 	}
 	return m->analyse_rc ? dp_fail(err, E_FILE_MEMORY, "%s", m->path) : 0;
@@ -284,7 +306,7 @@ int dp_module_analyse(struct dp_module *m, struct dp_error *err)
 	if (rc || m->analysed)
 		return rc;
 	m->analysed = true;
-	for (u32 i = 0; i < m->an.ntexts; i++)
+	for (u32 i = 0; i < m->an.ntexts && !m->an.complete; i++)
 		dp_map_ahead(m->an.texts[i].t.bytes, m->an.texts[i].t.hi - m->an.texts[i].t.lo);
 	m->analyse_rc = dp_code_know(&m->an, DP_CODE_ALL);
 	dp_code_release(&m->an);
@@ -294,15 +316,18 @@ int dp_module_analyse(struct dp_module *m, struct dp_error *err)
 
 void dp_mod_free_code(struct dp_module *m)
 {
+	dp_mod_keep_code(m);
 	dp_code_release(&m->an);
-	for (u32 i = 0; i < m->an.ntexts; i++) {
+	for (u32 i = 0; i < m->an.ntexts && !m->kept.head; i++) {
 		dp_free(m->an.texts[i].starts);
 		dp_free_whole(m->an.texts[i].funcs, m->an.texts[i].room);
 	}
+	if (!m->kept.head)
+		free(m->taken.v);
+	dp_mod_forget_kept(m);
 	dp_free(m->an.texts);
 	dp_free((void *)m->an.data);
 	dp_free(m->guards);
-	free(m->taken.v);
 }
 
 int dp_module_text(struct dp_module *m, u64 addr, const struct dp_text **text, struct dp_error *err)
@@ -337,10 +362,12 @@ static bool middle_is_taken(struct dp_module *m, const struct dp_func *f)
 static int stays_inside(void *arg, const struct dp_func *f, u64 table)
 {
 	struct dp_module *m = arg;
-	const struct mod_reloc *r = table ? dp_mod_reloc_at(m, table) : NULL;
+	const struct mod_reloc *r = table && dp_mod_load_relocs(m) ? dp_mod_reloc_at(m, table) : NULL;
 	const u8 *p = table && !m->dyn ? dp_mod_at(m, table, 8, NULL) : NULL;
 	u64 word = r ? r->value : p ? mod_load64(p) : 0;
 
+	if (!m->relocs_loaded && table)
+		return -ENOMEM;
 	if (word && dp_code_at(&m->an, word))
 		return word > f->lo && word < f->hi;
 	return middle_is_taken(m, f) ? -EOPNOTSUPP : 0;

@@ -261,4 +261,12 @@ void dp_process_cgroup(pid_t pid, char *buf, size_t size);
 /* What is called, when it is set, with a few words on what takes longer than a second, so that the user can be told. */
 extern void (*dp_module_slow)(const char *what);
 
+/*
+ * The path of a folder from the root, or NULL, as at the beginning: what is found out about the code of large modules
+ * is kept there between commands, for the same file and the same dprobes. The folder is made when there is something to
+ * be kept. To be set once, before modules are opened.
+ */
+extern const char *dp_module_keep_in;
+void dp_module_make_keep_in(void); /* the folder, and the one around it, if there is none */
+
 #endif

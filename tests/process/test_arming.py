@@ -250,6 +250,43 @@ def code_mapped_twice():
         finish(p)
 
 
+def kept_in(home):
+    """What is kept of code: name, size, time."""
+    folder = os.path.join(home, "dprobes")
+    entries = os.scandir(folder) if os.path.isdir(folder) else []
+    return sorted((e.name, e.stat().st_size, e.stat().st_mtime_ns) for e in entries if e.name.startswith("code-"))
+
+
+@test
+def kept():
+    """what was found out about a library's code is kept for the next command; where nothing can be kept, or what is
+    kept has been spoiled, the code is looked through again"""
+    p = start([sys.executable, "-c", "import os\nwhile True: os.getppid()"])
+    home, code = tempfile.mkdtemp(prefix="dp-kept-"), code_differs(p.pid)
+
+    def counts(**env):
+        r = dprobes("trace", "-p", p.pid, "--duration", 0.2, "--json", "p:e libc:getppid count", "r libc:getppid count",
+                    env={**os.environ, **env})
+        found = [t["value"] for t in json_lines(r.stdout) if t.get("kind") == "count"]
+        assert len(found) == 2 and all(found) and code_differs(p.pid) == code, (r.stdout, r.stderr)
+
+    counts(XDG_CACHE_HOME=home)
+    first = kept_in(home)
+    assert first, os.listdir(home)
+    counts(XDG_CACHE_HOME=home)
+    assert kept_in(home) == first, (first, kept_in(home))
+    for name, size, _ in first:
+        with open(os.path.join(home, "dprobes", name), "r+b") as f:
+            f.truncate(size - 4096)
+    counts(XDG_CACHE_HOME=home)
+    assert [e[:2] for e in kept_in(home)] == [e[:2] for e in first], kept_in(home)
+    for nowhere in ("/proc/no/such", os.path.join(home, "dprobes", first[0][0])):
+        counts(XDG_CACHE_HOME=nowhere)
+    counts(XDG_CACHE_HOME="", HOME="")
+    stop(p)
+    shutil.rmtree(home)
+
+
 @test
 def waits_for_the_last_probe():
     """a program that is started for its probes stands until they are in place, however long that takes"""

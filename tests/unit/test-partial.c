@@ -2,11 +2,14 @@
 /*
  * What is judged by a look around one function is what the analysis of the whole module says: every instruction's site,
  * the function's bounds and flags, and its exits, in real binaries. So are functions and names that are looked for
- * without putting all symbols in order.
+ * without putting all symbols in order, and what an earlier command has kept.
  */
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "symbols/module-priv.h"
@@ -17,11 +20,14 @@
 #define EXITS 256
 #define FLAGS (DP_FUNC_UNPROVEN | DP_FUNC_GO | DP_FUNC_PART | DP_FUNC_FALLEN | DP_FUNC_NAMELESS)
 
+static char folder[64]; /* where analyses are kept */
+
 struct sweep {
 	struct dp_module *whole, *part;
 	const char *path;
 	unsigned long funcs, insns, differ;
 	u32 groups, partial; /* opened files, and those of which not everything had to be analysed */
+	u32 kept;            /* those of which was known what an earlier one had found out */
 };
 
 static bool same_site(const struct dp_site *a, const struct dp_site *b)
@@ -179,10 +185,61 @@ static void compare_scans(void)
 }
 
 /* Functions from all over the file, and some neighbours. */
+static void compare_groups(struct sweep *s)
+{
+	size_t n = s->whole->funcs.n;
+
+	s->groups = s->partial = s->kept = 0;
+	for (size_t i = 0; n && i < GROUPS; i++, s->groups++) {
+		if (dp_module_open(&s->part, s->path, NULL))
+			break;
+		for (size_t k = 0; k < GROUP; k++)
+			compare(s, s->whole->funcs.v[(i * n / GROUPS + k * k * k) % n].lo);
+		s->partial += !s->part->an.complete;
+		s->kept += !!s->part->kept.head;
+		dp_module_close(s->part);
+	}
+}
+
+static u64 code_of(const struct dp_module *m)
+{
+	u64 n = 0;
+
+	for (u32 i = 0; i < m->an.ntexts; i++)
+		n += m->an.texts[i].t.hi - m->an.texts[i].t.lo;
+	return n;
+}
+
+/*
+ * The first one keeps what it has found out, or all of it once that is known; the others begin with it. Little code is
+ * looked through each time.
+ */
+static void compare_kept(struct sweep *s)
+{
+	bool much = code_of(s->whole) >= 256u << 10;
+	struct dp_module *all;
+
+	while (dp_mod_age(&s->whole->id) < 6000000000) /* of one that was just built nothing would be kept */
+		sleep(1);
+	dp_module_keep_in = folder;
+	s->funcs = s->insns = 0;
+	compare_groups(s);
+	ok(!s->differ && s->kept == (much ? GROUPS - 1 : 0),
+	   "%s: the same for %lu instructions of %lu functions with what was kept", s->path, s->insns, s->funcs);
+	if (!dp_module_open(&all, s->path, NULL)) {
+		dp_module_analyse(all, NULL);
+		dp_module_close(all);
+	}
+	s->funcs = s->insns = 0;
+	compare_groups(s);
+	ok(!s->differ && (!much || (s->kept == GROUPS && !s->partial)),
+	   "%s: the same for %lu instructions of %lu functions when all was", s->path, s->insns, s->funcs);
+	dp_module_keep_in = NULL;
+}
+
 static void sweep(const char *path)
 {
 	struct sweep s = {.path = path};
-	size_t n;
 
 	if (access(path, R_OK)) {
 		printf("ok %d - %s # SKIP no such file\n", ++tests, path);
@@ -193,21 +250,149 @@ static void sweep(const char *path)
 		return;
 	}
 	compare_names(path, s.whole, compare_bounds(path));
-	n = s.whole->funcs.n;
-	for (size_t i = 0; n && i < GROUPS; i++, s.groups++) {
-		if (dp_module_open(&s.part, path, NULL))
-			break;
-		for (size_t k = 0; k < GROUP; k++)
-			compare(&s, s.whole->funcs.v[(i * n / GROUPS + k * k * k) % n].lo);
-		s.partial += !s.part->an.complete;
-		dp_module_close(s.part);
-	}
+	compare_groups(&s);
 	ok(!s.differ && s.groups == GROUPS, "%s: the same for %lu instructions of %lu functions", path, s.insns,
 	   s.funcs);
 	/* Without names, tables may only be understood when all of the code has been seen. */
 	ok(s.partial || !dp_module_has_symtab(s.whole), "%s: in %u cases of %u without a look at everything", path,
 	   s.partial, s.groups);
+	compare_kept(&s);
 	dp_module_close(s.whole);
+}
+
+/* ---- what is not believed ---- */
+
+#define OF "/lib/x86_64-linux-gnu/libc.so.6"
+
+/* The only file in the folder; false: there is none. */
+static bool kept_file(char *path, size_t size)
+{
+	DIR *d = opendir(folder);
+	const struct dirent *e;
+	bool found = false;
+
+	while (d && (e = readdir(d)))
+		if (e->d_name[0] != '.')
+			found = (size_t)snprintf(path, size, "%s/%s", folder, e->d_name) < size;
+	if (d)
+		closedir(d);
+	return found;
+}
+
+static void clear(void)
+{
+	char path[512];
+
+	while (kept_file(path, sizeof(path)) && !unlink(path))
+		;
+}
+
+/* Whether a command that asks for one function of the file begins with what was kept. */
+static bool begins_with_kept(const char *path, u64 addr)
+{
+	const struct dp_text *t;
+	struct dp_module *m;
+	bool kept;
+
+	if (dp_module_open(&m, path, NULL))
+		return false;
+	kept = !dp_module_text(m, addr, &t, NULL) && m->kept.head;
+	dp_module_close(m);
+	return kept;
+}
+
+static u64 some_function(const char *path)
+{
+	struct dp_symbol sym = {0};
+	struct dp_module *m;
+
+	if (dp_module_open(&m, path, NULL))
+		return 0;
+	dp_module_symbol(m, "getppid", &sym, NULL);
+	dp_module_close(m);
+	return sym.addr;
+}
+
+/* The file's bytes from `at` on become others; or it ends there. */
+static void spoil(const char *path, off_t at, bool cut)
+{
+	int fd = open(path, O_RDWR);
+	u8 bytes[16] = {0};
+
+	if (cut ? ftruncate(fd, at) : pread(fd, bytes, sizeof(bytes), at) < 0)
+		printf("# %s cannot be spoiled\n", path);
+	for (u32 i = 0; i < sizeof(bytes); i++)
+		bytes[i] ^= 0x55;
+	if (!cut && pwrite(fd, bytes, sizeof(bytes), at) < 0)
+		printf("# %s cannot be spoiled\n", path);
+	close(fd);
+}
+
+static void test_unbelieved(u64 addr)
+{
+	static const struct {
+		off_t at;
+		bool cut;
+		const char *what;
+	} cases[] = {{0, false, "another kind of file"},
+		     {16, false, "another build"},
+		     {56, false, "another file"},
+		     {96, false, "another debug file"},
+		     {130, false, "another build-id"},
+		     {4096, false, "functions that do not follow one another"},
+		     {100, true, "a short file"},
+		     {8192, true, "a file that was cut off"},
+		     {1 << 30, true, "a file that is too long"}};
+	char path[512], other[520];
+
+	for (size_t i = 0; i < DP_ARRAY_SIZE(cases); i++) {
+		bool first = begins_with_kept(OF, addr), second = begins_with_kept(OF, addr);
+
+		if (kept_file(path, sizeof(path)))
+			spoil(path, cases[i].at, cases[i].cut);
+		ok(!first && second && !begins_with_kept(OF, addr), "not believed: %s", cases[i].what);
+		ok(begins_with_kept(OF, addr), "and it is replaced");
+		clear();
+	}
+	begins_with_kept(OF, addr);
+	ok(kept_file(path, sizeof(path)) && !chmod(path, 0660) && !begins_with_kept(OF, addr),
+	   "not believed: a file that others may write to");
+	ok(kept_file(path, sizeof(path)) && snprintf(other, sizeof(other), "%s.x", folder) > 0 &&
+	       !rename(path, other) && !symlink(other, path) && !begins_with_kept(OF, addr),
+	   "not believed: a link");
+	unlink(other);
+	clear();
+}
+
+/* A file that has just been changed may be changed again in the same tick of its times. */
+static void test_changed(u64 addr)
+{
+	char copy[80], command[200];
+
+	snprintf(copy, sizeof(copy), "%s.so", folder);
+	snprintf(command, sizeof(command), "cp " OF " %s", copy);
+	ok(!system(command) && !begins_with_kept(copy, addr) && !begins_with_kept(copy, addr),
+	   "nothing is kept of a file that has just been made");
+	sleep(6);
+	ok(!begins_with_kept(copy, addr) && begins_with_kept(copy, addr), "some seconds later it is");
+	ok(!chmod(copy, 0700) && !begins_with_kept(copy, addr), "not when it was changed since");
+	unlink(copy);
+	clear();
+}
+
+static void test_trust(void)
+{
+	u64 addr = some_function(OF);
+
+	dp_module_keep_in = folder;
+	clear();
+	if (!addr) {
+		printf("ok %d - what is not believed # SKIP no such file\n", ++tests);
+		return;
+	}
+	test_unbelieved(addr);
+	test_changed(addr);
+	dp_module_keep_in = NULL;
 }
 
 int main(void)
@@ -223,11 +408,16 @@ int main(void)
 
 	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
 		return 1;
+	snprintf(folder, sizeof(folder), "/tmp/dp-kept-XXXXXX");
+	if (!mkdtemp(folder))
+		return 1;
 	for (size_t i = 0; i < DP_ARRAY_SIZE(paths); i++)
 		sweep(paths[i]);
 	sweep(self);
 	compare_scans();
 	count_work("/usr/bin/node", "uv_run");
+	test_trust();
+	rmdir(folder);
 	printf("1..%d\n", tests);
 	return failures != 0;
 }
