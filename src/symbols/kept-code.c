@@ -239,7 +239,7 @@ static bool is_zero(const u8 *p, u64 n)
 	return !n || (!*p && !memcmp(p, p + 1, n - 1));
 }
 
-/* What is zero is a hole: the file has its size before. */
+/* What is zero is a hole. */
 static bool put(int fd, const struct piece *v)
 {
 	const u8 *p = v->p;
@@ -331,7 +331,8 @@ static void write_file(const struct dp_module *m, const struct kept_head *h)
 	fd = open(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return;
-	good = write_all(m, h, fd);
+	/* On the disk before it has its name: what a crash has left of it must not be believed. */
+	good = write_all(m, h, fd) && !fdatasync(fd);
 	good &= !close(fd);
 	if (!good || rename(other, path))
 		unlink(other);
@@ -339,23 +340,31 @@ static void write_file(const struct dp_module *m, const struct kept_head *h)
 		make_room();
 }
 
-/*
- * That much was not known before. A file that was changed a moment before it was opened may have been changed after it,
- * and have the same times: these move by ticks, and who writes through a mapping moves them once a page.
- */
+/* That much was not known before. */
 static bool is_worth_keeping(const struct dp_module *m)
 {
-	return dp_module_keep_in && m->age > KEEP_AGE && m->collected && !m->analyse_rc && m->an.prepared &&
-	       !m->an.short_of_memory && (!m->kept.head || m->an.complete > m->kept.complete) &&
-	       code_of(m) >= KEEP_FROM;
+	return dp_module_keep_in && m->collected && !m->analyse_rc && m->an.prepared && !m->an.short_of_memory &&
+	       (!m->kept.head || m->an.complete > m->kept.complete) && code_of(m) >= KEEP_FROM;
+}
+
+/*
+ * The module is what it was when it was opened, and neither it nor its debug file had been changed a moment before: what
+ * is changed then may be changed again and have the same times, which move by ticks, or once a page for who writes
+ * through a mapping.
+ */
+static bool is_at_rest(const struct dp_module *m, const struct kept_head *now)
+{
+	struct file_id opened = id_of(&m->id);
+
+	return is_same(&now->of, &opened) && m->age > KEEP_AGE &&
+	       (s64)(opened.changed + (u64)m->age - now->debug.changed) > KEEP_AGE;
 }
 
 void dp_mod_keep_code(struct dp_module *m)
 {
-	struct file_id opened = id_of(&m->id);
 	struct kept_head *h, now;
 
-	if (!is_worth_keeping(m) || !identify(m, &now) || !is_same(&now.of, &opened))
+	if (!is_worth_keeping(m) || !identify(m, &now) || !is_at_rest(m, &now))
 		return;
 	h = calloc(1, head_size(m->an.ntexts));
 	if (!m->taken_sorted)
