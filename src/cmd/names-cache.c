@@ -75,21 +75,13 @@ static bool place(const struct dp_module *m, const char *kind, char *path, size_
 	return *id && dp_module_keep_in && (size_t)snprintf(path, size, "%s/%s-%s", dp_module_keep_in, kind, id) < size;
 }
 
-/* NULL: there is none, or it is not ours. */
-static FILE *open_kept(const char *path, off_t *size)
+static FILE *open_kept(const char *path, u64 *size)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	struct stat st;
-	FILE *f = NULL;
+	int fd = dp_module_open_kept(path, size);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
 
-	if (fd < 0)
-		return NULL;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid())
-		f = fdopen(fd, "r");
-	if (!f)
+	if (fd >= 0 && !f)
 		close(fd);
-	else
-		*size = st.st_size;
 	return f;
 }
 
@@ -149,13 +141,13 @@ static bool give_from(const char *path, const char *prefix, void (*take)(void *a
 {
 	struct line line = {NULL, 0};
 	size_t n = strlen(prefix);
-	off_t size = 0;
+	u64 size = 0;
 	FILE *f = open_kept(path, &size);
 	int order = -1;
 
 	if (!f)
 		return false;
-	seek_near(f, size, prefix, &line);
+	seek_near(f, (off_t)size, prefix, &line);
 	while (order <= 0 && next_line(f, &line)) {
 		order = strncmp(line.text, prefix, n);
 		if (!order)

@@ -138,19 +138,30 @@ static u64 head_size(u32 ntexts)
 
 /* ---- read ---- */
 
-/* NULL: there is none, or it is not ours alone. */
-static struct kept_head *map_file(const char *path, u64 *size)
+int dp_module_open_kept(const char *path, u64 *size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	void *p = MAP_FAILED;
 	struct stat st;
 
 	if (fd < 0)
-		return NULL;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 022) &&
-	    (u64)st.st_size >= head_size(0))
-		p = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+		return -1;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 022) {
+		close(fd);
+		return -1;
+	}
 	*size = (u64)st.st_size;
+	return fd;
+}
+
+static struct kept_head *map_file(const char *path, u64 *size)
+{
+	int fd = dp_module_open_kept(path, size);
+	void *p = MAP_FAILED;
+
+	if (fd < 0)
+		return NULL;
+	if (*size >= head_size(0))
+		p = mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 	close(fd);
 	return p == MAP_FAILED ? NULL : p;
 }

@@ -268,5 +268,7 @@ extern void (*dp_module_slow)(const char *what);
  */
 extern const char *dp_module_keep_in;
 void dp_module_make_keep_in(void); /* the folder, and the one around it, if there is none */
+/* A file there, if it is the user's and nobody else may write to it: a descriptor, and its size in bytes; else -1. */
+int dp_module_open_kept(const char *path, u64 *size);
 
 #endif

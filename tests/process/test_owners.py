@@ -36,9 +36,12 @@ def hits(t, event, sig=signal.SIGINT, what="hits"):
 
 
 def cleaner_of(t):
-    """The process beside a trace that takes its probes out when it is killed."""
-    with open("/proc/%d/task/%d/children" % (t.pid, t.pid)) as f:
-        return [int(x) for x in f.read().split()]
+    """The process beside a trace that takes its probes out when it is killed; none beside one that has just ended."""
+    try:
+        with open("/proc/%d/task/%d/children" % (t.pid, t.pid)) as f:
+            return [int(x) for x in f.read().split()]
+    except FileNotFoundError:
+        return []
 
 
 def abandon(t):
