@@ -359,8 +359,8 @@ static bool is_worth_keeping(const struct dp_module *m)
 }
 
 /*
- * The module is what it was when it was opened, and neither it nor its debug file had been changed a moment before: what
- * is changed then may be changed again and have the same times, which move by ticks, or once a page for who writes
+ * The module is what it was when it was opened, and neither it nor its debug file had been changed a moment before:
+ * what is changed then may be changed again and have the same times, which move by ticks, or once a page for who writes
  * through a mapping.
  */
 static bool is_at_rest(const struct dp_module *m, const struct kept_head *now)
