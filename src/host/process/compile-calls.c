@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "abi/abi-stretch.h"
 #include "arch/arch.h"
@@ -52,8 +53,8 @@ bool dp_calls_wants_number(const struct dp_session *s, const struct dp_spot *sp)
  */
 static bool may_be_kept(u32 number)
 {
-	/* rt_sigreturn, clone, fork, vfork, exit, arch_prctl, exit_group, clone3 */
-	static const u16 never[] = {15, 56, 57, 58, 60, 158, 231, 435};
+	static const u16 never[] = {SYS_rt_sigreturn, SYS_clone,      SYS_fork,       SYS_vfork,
+				    SYS_exit,         SYS_arch_prctl, SYS_exit_group, SYS_clone3};
 
 	for (u32 i = 0; i < DP_ARRAY_SIZE(never); i++)
 		if (never[i] == number)
