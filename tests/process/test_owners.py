@@ -283,6 +283,8 @@ class Container:
         self.p = start(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sleep", "600"])
         wait_for(lambda: self.children(self.p.pid), what="the first process there")
         self.first, = self.children(self.p.pid)
+        # It has mounted its /proc before it becomes this program.
+        wait_for(lambda: text_of("/proc/%d/comm" % self.first) == "sleep\n", what="the container")
 
     @staticmethod
     def children(pid):
