@@ -129,6 +129,9 @@ bool dp_mod_open_debug(struct dp_module *m)
 {
 	char name[128];
 
+	if (m->debug.elf || m->debug_tried)
+		return m->debug.elf;
+	m->debug_tried = true;
 	if (strlen(m->build_id) > 2) {
 		dp_format(name, sizeof(name), "/.build-id/%.2s/%s.debug", m->build_id, m->build_id + 2);
 		if (try_roots(m, name, NULL))

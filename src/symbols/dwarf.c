@@ -164,7 +164,7 @@ Dwarf *dp_mod_dwarf(struct dp_module *m)
 	if (m->dw.main)
 		dwarf_end(m->dw.main);
 	m->dw.main = NULL;
-	if (!m->debug.elf && !dp_mod_open_debug(m) && !dp_mod_fetch_debug(m))
+	if (!dp_mod_open_debug(m) && !dp_mod_fetch_debug(m))
 		return NULL;
 	m->dw.main = begin(m->debug.elf, m->debug.fd);
 	if (has_info(m->dw.main))

@@ -23,16 +23,11 @@
 
 #define MAGIC "dpcode1"
 #define PREFIX "code-"
-#define KEEP_FROM (256u << 10) /* bytes of code; less is looked through faster */
 #define KEEP_MOST (512u << 20) /* bytes of all files; beyond that the oldest go */
 #define KEEP_AGE 5000000000ll  /* ns; of files that were changed later, nothing is kept */
 #define PAGE 4096u
 
 const char *dp_module_keep_in;
-
-struct file_id {                               /* of the file, when it was looked at; all 0: there is none */
-	u64 dev, ino, size, modified, changed; /* ns */
-};
 
 struct kept_text {
 	u64 lo, hi, nfuncs, gap;
@@ -40,37 +35,12 @@ struct kept_text {
 
 struct kept_head {
 	char magic[8];
-	struct file_id by, of, debug; /* dprobes, the module, and its debug file */
+	struct mod_file_id by, of, debug; /* dprobes, the module, and its debug file; all 0: it has none */
 	char build_id[80];
 	u64 rewound, ntaken;
 	u32 complete, ntexts;
 	struct kept_text texts[]; /* behind them functions, the four bitmaps of each, and what data points to */
 };
-
-static struct file_id id_of(const struct stat *st)
-{
-	return (struct file_id){st->st_dev, st->st_ino, (u64)st->st_size,
-				(u64)st->st_mtim.tv_sec * 1000000000u + (u64)st->st_mtim.tv_nsec,
-				(u64)st->st_ctim.tv_sec * 1000000000u + (u64)st->st_ctim.tv_nsec};
-}
-
-static bool is_same(const struct file_id *a, const struct file_id *b)
-{
-	return a->dev == b->dev && a->ino == b->ino && a->size == b->size && a->modified == b->modified &&
-	       a->changed == b->changed;
-}
-
-/* The file itself has, whatever has been read from others. */
-static bool has_names(const struct dp_module *m)
-{
-	Elf_Scn *scn = NULL;
-	GElf_Shdr sh;
-
-	while ((scn = elf_nextscn(m->elf, scn)))
-		if (gelf_getshdr(scn, &sh) && sh.sh_type == SHT_SYMTAB)
-			return true;
-	return false;
-}
 
 /* False: nothing about this module is kept. */
 static bool identify(struct dp_module *m, struct kept_head *h)
@@ -80,12 +50,12 @@ static bool identify(struct dp_module *m, struct kept_head *h)
 	memset(h, 0, sizeof(*h));
 	if (!m->build_id[0] || stat("/proc/self/exe", &by) || fstat(m->fd, &of))
 		return false;
-	if (!has_names(m) && (m->debug.elf || dp_mod_open_debug(m)) && !fstat(m->debug.fd, &debug))
-		h->debug = id_of(&debug);
+	if (!dp_mod_own_symtab(m) && dp_mod_open_debug(m) && !fstat(m->debug.fd, &debug))
+		h->debug = dp_mod_file_id(&debug);
 	memcpy(h->magic, MAGIC, sizeof(h->magic));
 	memcpy(h->build_id, m->build_id, sizeof(h->build_id));
-	h->by = id_of(&by);
-	h->of = id_of(&of);
+	h->by = dp_mod_file_id(&by);
+	h->of = dp_mod_file_id(&of);
 	return true;
 }
 
@@ -93,15 +63,6 @@ static bool path_of(const struct kept_head *h, char *path, size_t size)
 {
 	return (size_t)snprintf(path, size, "%s/" PREFIX "%s-%llx-%llx", dp_module_keep_in, h->build_id,
 				(unsigned long long)h->of.dev, (unsigned long long)h->of.ino) < size;
-}
-
-static u64 code_of(const struct dp_module *m)
-{
-	u64 n = 0;
-
-	for (u32 i = 0; i < m->an.ntexts; i++)
-		n += m->an.texts[i].t.hi - m->an.texts[i].t.lo;
-	return n;
 }
 
 /* ---- where the pieces lie ---- */
@@ -219,14 +180,15 @@ bool dp_mod_load_kept(struct dp_module *m)
 	struct piece v[PIECES];
 	struct kept_head want, *h;
 
-	if (!dp_module_keep_in || code_of(m) < KEEP_FROM || !identify(m, &want) || !path_of(&want, path, sizeof(path)))
+	if (!dp_module_keep_in || dp_mod_code_bytes(m) < MOD_KEEP_FROM || !identify(m, &want) ||
+	    !path_of(&want, path, sizeof(path)))
 		return false;
 	h = map_file(path, &size);
 	if (!h)
 		return false;
 	if (memcmp(h->magic, want.magic, sizeof(h->magic)) || memcmp(h->build_id, want.build_id, sizeof(h->build_id)) ||
-	    !is_same(&h->by, &want.by) || !is_same(&h->of, &want.of) || !is_same(&h->debug, &want.debug) ||
-	    !agrees(m, h, size)) {
+	    !dp_mod_same_file(&h->by, &want.by) || !dp_mod_same_file(&h->of, &want.of) ||
+	    !dp_mod_same_file(&h->debug, &want.debug) || !agrees(m, h, size)) {
 		munmap(h, size);
 		return false;
 	}
@@ -307,7 +269,7 @@ static void make_room(void)
 			    lstat(path, &st) || !S_ISREG(st.st_mode))
 				continue;
 			total += (u64)st.st_blocks * 512;
-			age = id_of(&st).modified;
+			age = dp_mod_file_id(&st).modified;
 			if (age < when) {
 				when = age;
 				memcpy(oldest, path, sizeof(oldest));
@@ -355,7 +317,7 @@ static void write_file(const struct dp_module *m, const struct kept_head *h)
 static bool is_worth_keeping(const struct dp_module *m)
 {
 	return dp_module_keep_in && m->collected && !m->analyse_rc && m->an.prepared && !m->an.short_of_memory &&
-	       (!m->kept.head || m->an.complete > m->kept.complete) && code_of(m) >= KEEP_FROM;
+	       (!m->kept.head || m->an.complete > m->kept.complete) && dp_mod_code_bytes(m) >= MOD_KEEP_FROM;
 }
 
 /*
@@ -365,10 +327,8 @@ static bool is_worth_keeping(const struct dp_module *m)
  */
 static bool is_at_rest(const struct dp_module *m, const struct kept_head *now)
 {
-	struct file_id opened = id_of(&m->id);
-
-	return is_same(&now->of, &opened) && m->age > KEEP_AGE &&
-	       (s64)(opened.changed + (u64)m->age - now->debug.changed) > KEEP_AGE;
+	return dp_mod_same_file(&now->of, &m->id) && m->age > KEEP_AGE &&
+	       (s64)(m->id.changed + (u64)m->age - now->debug.changed) > KEEP_AGE;
 }
 
 void dp_mod_keep_code(struct dp_module *m)

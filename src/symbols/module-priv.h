@@ -106,6 +106,10 @@ struct mod_dwarf { /* debug information, opened when it is asked for */
 	const char *dwp_why; /* because of this; NULL: it is good */
 };
 
+struct mod_file_id {                           /* which file it is, and in which state */
+	u64 dev, ino, size, modified, changed; /* ns */
+};
+
 struct mod_kept { /* kept-code.c: the file that an's arrays are in; head NULL: they are not */
 	struct kept_head *head;
 	u64 size;
@@ -115,7 +119,7 @@ struct mod_kept { /* kept-code.c: the file that an's arrays are in; head NULL: t
 struct dp_module {
 	int refs;
 	struct dp_module *next; /* of those that are shared, */
-	struct stat id;         /* when it was opened, */
+	struct mod_file_id id;  /* when it was opened, */
 	s64 age;                /* and how long before it was changed last; ns */
 	int fd;
 	Elf *elf;
@@ -141,6 +145,7 @@ struct dp_module {
 	u64 go_addr;
 	struct mod_syms syms;
 	struct mod_debug debug;
+	bool debug_tried;
 	char debug_why[160]; /* why there is no separate file; "": nothing is known */
 	bool advice_known;
 	char advice[160]; /* what to install for it; "": no package is known */
@@ -180,10 +185,35 @@ struct dp_module {
 	     ? ((vec)->v[(vec)->n++] = (__typeof__(*(vec)->v))__VA_ARGS__, true) \
 	     : false)
 
-s64 dp_mod_age(const struct stat *id); /* since the file was changed last; ns */
+static inline struct mod_file_id dp_mod_file_id(const struct stat *st)
+{
+	return (struct mod_file_id){st->st_dev, st->st_ino, (u64)st->st_size,
+				    (u64)st->st_mtim.tv_sec * 1000000000u + (u64)st->st_mtim.tv_nsec,
+				    (u64)st->st_ctim.tv_sec * 1000000000u + (u64)st->st_ctim.tv_nsec};
+}
+
+static inline bool dp_mod_same_file(const struct mod_file_id *a, const struct mod_file_id *b)
+{
+	return a->dev == b->dev && a->ino == b->ino && a->size == b->size && a->modified == b->modified &&
+	       a->changed == b->changed;
+}
+
+s64 dp_mod_age(const struct mod_file_id *id); /* since the file was changed last; ns */
+
+/* The file itself has a symbol table, whatever has been read from others. */
+static inline bool dp_mod_own_symtab(const struct dp_module *m)
+{
+	Elf_Scn *scn = NULL;
+	GElf_Shdr sh;
+
+	while ((scn = elf_nextscn(m->elf, scn)))
+		if (gelf_getshdr(scn, &sh) && sh.sh_type == SHT_SYMTAB)
+			return true;
+	return false;
+}
 
 /* The module of that very file under that name, if dp_module_share_fd() has opened it; one more user of it. NULL. */
-struct dp_module *dp_mod_shared(const struct stat *id, const char *name);
+struct dp_module *dp_mod_shared(const struct stat *st, const char *name);
 
 /* The file's bytes behind a link-time address, or NULL unless at least need of them are there. */
 const u8 *dp_mod_at(const struct dp_module *m, u64 addr, u64 need, u64 *avail);
@@ -239,7 +269,7 @@ const char *dp_mod_sym_demangled(struct dp_module *m, size_t i); /* NULL: not a 
 /* debugfile.c */
 /* The i-th place of a file below the directories of debug files; false: there are no more. */
 bool dp_mod_debug_path(u32 i, const char *name, char *buf, size_t size);
-bool dp_mod_open_debug(struct dp_module *m);
+bool dp_mod_open_debug(struct dp_module *m); /* it is open; looked for once */
 bool dp_mod_fetch_debug(struct dp_module *m);
 /* The path of debug information from the servers of DEBUGINFOD_URLS; why: not, if there is more to say of it. */
 bool dp_debuginfod_find(const char *what, const char *build_id, char *path, size_t size, char *why, size_t why_size);
@@ -323,7 +353,10 @@ const struct mod_range *dp_mod_func_at(const struct dp_module *m, u64 addr);
 void dp_mod_free_code(struct dp_module *m);
 void dp_mod_point_text(struct dp_code_text *ct); /* to its arrays */
 
+u64 dp_mod_code_bytes(const struct dp_module *m); /* in all texts, which are known */
+
 /* kept-code.c */
+#define MOD_KEEP_FROM (256u << 10) /* bytes of code; less is looked through faster */
 /* The analysis as an earlier command has kept it, with m->taken; the texts are known. False: it has to be done. */
 bool dp_mod_load_kept(struct dp_module *m);
 void dp_mod_keep_code(struct dp_module *m); /* for the next command, where that is worth it */

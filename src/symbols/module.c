@@ -160,9 +160,9 @@ static int read_headers(struct dp_module *m, struct dp_error *err)
 	return 0;
 }
 
-s64 dp_mod_age(const struct stat *id)
+s64 dp_mod_age(const struct mod_file_id *id)
 {
-	return (s64)(dp_real_ns() - ((u64)id->st_ctim.tv_sec * 1000000000u + (u64)id->st_ctim.tv_nsec));
+	return (s64)(dp_real_ns() - id->changed);
 }
 
 int dp_module_open_fd(struct dp_module **out, int fd, const char *name, struct dp_error *err)
@@ -180,8 +180,8 @@ int dp_module_open_fd(struct dp_module **out, int fd, const char *name, struct d
 	if (!m)
 		return dp_fail(err, E_FILE_MEMORY, "%s", name);
 	m->refs = 1;
-	m->id = st;
-	m->age = dp_mod_age(&st);
+	m->id = dp_mod_file_id(&st);
+	m->age = dp_mod_age(&m->id);
 	m->debug.fd = -1;
 	m->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	m->path = strdup(name);
@@ -203,22 +203,12 @@ int dp_module_open_fd(struct dp_module **out, int fd, const char *name, struct d
 
 static struct dp_module *shared;
 
-static bool is_same_time(const struct timespec *a, const struct timespec *b)
+struct dp_module *dp_mod_shared(const struct stat *st, const char *name)
 {
-	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
-}
-
-static bool is_same_file(const struct stat *a, const struct stat *b)
-{
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-	       is_same_time(&a->st_mtim, &b->st_mtim) && is_same_time(&a->st_ctim, &b->st_ctim);
-}
-
-struct dp_module *dp_mod_shared(const struct stat *id, const char *name)
-{
+	struct mod_file_id id = dp_mod_file_id(st);
 	struct dp_module *m = shared;
 
-	while (m && !(is_same_file(&m->id, id) && !strcmp(m->path, name)))
+	while (m && !(dp_mod_same_file(&m->id, &id) && !strcmp(m->path, name)))
 		m = m->next;
 	if (m)
 		m->refs++;
@@ -229,28 +219,24 @@ struct dp_module *dp_mod_shared(const struct stat *id, const char *name)
  * Times of a file move by ticks of some milliseconds: one that was changed in this tick may be changed again, and have
  * the same times.
  */
-static bool is_settled(const struct stat *id)
+static bool was_settled(const struct dp_module *m)
 {
-	s64 age = dp_mod_age(id);
-
-	return age > SETTLED_NS || age < -SETTLED_NS;
+	return m->age > SETTLED_NS || m->age < -SETTLED_NS;
 }
 
 int dp_module_share_fd(struct dp_module **out, int fd, const char *name, struct dp_error *err)
 {
-	struct stat id;
-	bool lasts;
+	struct stat st;
 	int rc;
 
 	*out = NULL;
-	if (fstat(fd, &id))
+	if (fstat(fd, &st))
 		return dp_fail(err, E_FILE_OPEN, "%s: %s", name, strerror(errno));
-	*out = dp_mod_shared(&id, name);
+	*out = dp_mod_shared(&st, name);
 	if (*out)
 		return 0;
-	lasts = is_settled(&id);
 	rc = dp_module_open_fd(out, fd, name, err);
-	if (rc || !lasts)
+	if (rc || !was_settled(*out))
 		return rc;
 	(*out)->next = shared;
 	shared = *out;
@@ -407,15 +393,7 @@ bool dp_module_is_pie_or_dso(const struct dp_module *m)
 
 bool dp_module_has_symtab(const struct dp_module *m)
 {
-	Elf_Scn *scn = NULL;
-	GElf_Shdr sh;
-
-	if (m->syms_loaded)
-		return m->has_symtab;
-	while ((scn = elf_nextscn(m->elf, scn)))
-		if (gelf_getshdr(scn, &sh) && sh.sh_type == SHT_SYMTAB)
-			return true;
-	return false;
+	return m->syms_loaded ? m->has_symtab : dp_mod_own_symtab(m);
 }
 
 bool dp_module_offset_to_addr(const struct dp_module *m, u64 offset, u64 *addr)

@@ -43,6 +43,15 @@ static bool piece_at(const struct dp_module *m, size_t i, struct piece *p)
 	return m->segs[i].filesz > 0;
 }
 
+u64 dp_mod_code_bytes(const struct dp_module *m)
+{
+	u64 n = 0;
+
+	for (u32 i = 0; i < m->an.ntexts; i++)
+		n += m->an.texts[i].t.hi - m->an.texts[i].t.lo;
+	return n;
+}
+
 void dp_mod_point_text(struct dp_code_text *ct)
 {
 	ct->t.targets = ct->targets;

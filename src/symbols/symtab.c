@@ -286,7 +286,7 @@ int dp_mod_load_syms(struct dp_module *m, struct dp_error *err)
 	if (m->syms_loaded)
 		return 0;
 	ok = read_tables(m, m->elf, true);
-	if (ok && !m->has_symtab && (m->debug.elf || dp_mod_open_debug(m)))
+	if (ok && !m->has_symtab && dp_mod_open_debug(m))
 		ok = read_tables(m, m->debug.elf, false);
 	if (ok && !m->has_symtab)
 		ok = dp_mod_read_mini(m);

@@ -201,22 +201,13 @@ static void compare_groups(struct sweep *s)
 	}
 }
 
-static u64 code_of(const struct dp_module *m)
-{
-	u64 n = 0;
-
-	for (u32 i = 0; i < m->an.ntexts; i++)
-		n += m->an.texts[i].t.hi - m->an.texts[i].t.lo;
-	return n;
-}
-
 /*
  * The first one keeps what it has found out, or all of it once that is known; the others begin with it. Little code is
  * looked through each time.
  */
 static void compare_kept(struct sweep *s)
 {
-	bool much = code_of(s->whole) >= 256u << 10;
+	bool much = dp_mod_code_bytes(s->whole) >= MOD_KEEP_FROM;
 	struct dp_module *all;
 
 	while (dp_mod_age(&s->whole->id) < 6000000000) /* of one that was just built nothing would be kept */
