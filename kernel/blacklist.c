@@ -34,6 +34,7 @@ static struct region regions[] = {
     {"__rcu_read_lock", NULL, E_SITE_TRAPPATH},
     {"__rcu_read_unlock", NULL, E_SITE_TRAPPATH},
     {"rcu_read_unlock_special", NULL, E_SITE_TRAPPATH},
+    {"rcu_read_unlock_strict", NULL, E_SITE_TRAPPATH},
     {"notify_die", NULL, E_SITE_TRAPPATH},
     {"notifier_call_chain", NULL, E_SITE_TRAPPATH},
     {"atomic_notifier_call_chain", NULL, E_SITE_TRAPPATH},

@@ -291,6 +291,7 @@ static void test_named(void)
 	by_name("__rcu_read_lock", "E-SITE-TRAPPATH");
 	by_name("__rcu_read_unlock", "E-SITE-TRAPPATH");
 	by_name("rcu_read_unlock_special", "E-SITE-TRAPPATH");
+	by_name("rcu_read_unlock_strict", "E-SITE-TRAPPATH");
 	by_name("notify_die", "E-SITE-TRAPPATH");
 	by_name("atomic_notifier_call_chain", "E-SITE-TRAPPATH");
 	by_name("hw_breakpoint_exceptions_notify", "E-SITE-TRAPPATH");
