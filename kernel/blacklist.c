@@ -171,9 +171,8 @@ int dp_k_allowed(u64 addr, struct dp_error *err)
 		why = E_SITE_OWN;
 	else if (!mod && !dp_k_sym.core_text(addr))
 		why = E_SITE_NOTEXT;
-	else if (!is_in(regions, DP_ARRAY_SIZE(regions), addr, &why) && !is_in(found, nfound, addr, &why) &&
-		 dp_k_sym.kprobe_blacklist && dp_k_sym.kprobe_blacklist(addr))
-		why = E_KPROBE_BLACKLIST;
+	else if (!is_in(regions, DP_ARRAY_SIZE(regions), addr, &why))
+		is_in(found, nfound, addr, &why);
 	return why ? dp_fail(err, why, "%pS", (void *)(unsigned long)addr) : 0;
 }
 
@@ -330,10 +329,11 @@ int dp_k_blacklist_init(void)
 	}
 	forbid_chain();
 	forbid_watchers();
-	return 0;
+	return dp_k_nokprobe_init();
 }
 
 void dp_k_blacklist_exit(void)
 {
+	dp_k_nokprobe_exit();
 	nfound = 0;
 }

@@ -149,6 +149,13 @@ static inline void dp_k_module_each(const struct module *mod, bool init, void (*
 #define dp_k_symbol_is_core(addr) true
 #endif
 
+/* Whether it finds a name of its own without going through all of them. */
+#ifdef DP_HAVE_SYMBOL_INDEX
+#define DP_K_NAMES_INDEXED true
+#else
+#define DP_K_NAMES_INDEXED false
+#endif
+
 #ifdef DP_HAVE_FTRACE_REGS
 #define DP_K_FTRACE_REGS struct ftrace_regs
 #define dp_k_ftrace_regs(fregs) ftrace_get_regs(fregs)

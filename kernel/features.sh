@@ -47,6 +47,8 @@ probe SYSCTL_SIZE linux/sysctl.h 'void *f(struct ctl_table *t) { return register
 probe SYSRQ_U8 linux/sysrq.h 'void f(u8 key); struct sysrq_key_op op = {.handler = f};'
 probe SYMBOL_MODULE "linux/module.h linux/kallsyms.h" 'int f(void *, const char *, struct module *, unsigned long);
 	int g(void) { return kallsyms_on_each_symbol(f, NULL); }'
+probe SYMBOL_INDEX linux/kallsyms.h 'int f(int (*fn)(void *, unsigned long))
+	{ return kallsyms_on_each_match_symbol(fn, "", NULL); }'
 probe FTRACE_REGS linux/ftrace.h 'struct pt_regs *f(struct ftrace_regs *r) { return ftrace_get_regs(r); }
 	void g(unsigned long a, unsigned long b, struct ftrace_ops *o, struct ftrace_regs *r);
 	struct ftrace_ops ops = {.func = g};'

@@ -33,7 +33,7 @@ struct kfunc {
 	struct dp_span *guards;
 	u64 ftrace; /* five bytes that the function tracer changes; 0: none */
 	u8 *bytes, *targets, *starts;
-	bool gone;
+	bool gone, nokprobe;
 	u8 room[];
 };
 
@@ -223,6 +223,7 @@ static struct kfunc *make(struct owner *o, u64 lo, u64 hi)
 				   .funcs = &f->func,
 				   .nfuncs = 1};
 	f->ftrace = dp_k_tracers_bytes(lo);
+	f->nokprobe = dp_k_is_nokprobe(lo, hi);
 	if (copy_from_kernel_nofault(f->bytes, (void *)(unsigned long)lo, n) || add_guards(f)) {
 		free_func(f);
 		return NULL;
@@ -441,7 +442,7 @@ u32 dp_k_landing_pad(u64 addr)
 	struct dp_insn in;
 	struct kfunc *f;
 
-	if (dp_k_allowed(addr, &ignored) || text_at(addr, &f, &ignored) ||
+	if (dp_k_allowed(addr, &ignored) || text_at(addr, &f, &ignored) || f->nokprobe ||
 	    dp_insn_decode(&in, f->bytes + (addr - f->text.lo), f->text.hi - addr) < 0 ||
 	    !(dp_insn_traits(&in) & DP_INSN_PAD))
 		return 0;
@@ -456,6 +457,8 @@ int dp_k_locate(void *arg, u64 addr, struct dp_locus *l, struct dp_error *err)
 
 	if (!r)
 		r = text_at(addr, &f, err);
+	if (!r && f->nokprobe)
+		r = dp_fail(err, E_KPROBE_BLACKLIST, "%pS", (void *)(unsigned long)addr);
 	if (r)
 		return r;
 	if (f->ftrace && addr >= f->ftrace && addr < f->ftrace + DP_JUMP_LEN)

@@ -112,6 +112,8 @@ struct dp_symbols {
 	typeof(init_mm) *init_mm;
 	unsigned long stext, etext;
 	typeof(within_kprobe_blacklist) *kprobe_blacklist;
+	typeof(arch_within_kprobe_blacklist) *kprobe_never; /* by where it is */
+	typeof(lookup_symbol_name) *symbol_name;
 	typeof(ftrace_location) *ftrace_location;
 	typeof(alternatives_text_reserved) *alternatives_reserved;
 	typeof(text_mutex) *text_mutex;
@@ -127,6 +129,7 @@ struct dp_symbols {
 	struct mutex *klp_mutex;                               /* of the next */
 	struct list_head *klp_patches;                         /* live patches; NULL: this kernel has none */
 	struct mutex *kprobe_mutex;                            /* with it no kprobe comes, goes or becomes a jump */
+	struct list_head *kprobe_list;                         /* what is never probed, under that mutex */
 	int (*kgdb_enter)(int vector, int signo, int code,
 			  struct pt_regs *regs); /* this and the next: NULL without kgdb */
 	int *kgdb_connected, *kdb_mode;          /* gdb has connected; kdb would ask, where the kernel has it */
@@ -176,6 +179,11 @@ int dp_k_marks_of(struct module *mod, struct dp_marks *m); /* NULL: the kernel i
 void dp_k_marks_free(struct dp_marks *m);
 void dp_k_blacklist_show(struct seq_file *s);
 int dp_k_forbid(u64 addr); /* the function at addr */
+
+/* nokprobe.c; its begin and end are those of blacklist.c */
+int dp_k_nokprobe_init(void);
+void dp_k_nokprobe_exit(void);
+bool dp_k_is_nokprobe(u64 lo, u64 hi); /* a function, or a part of one, that Kprobes never probes */
 
 /* text.c */
 int dp_k_text_init(void);

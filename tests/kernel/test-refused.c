@@ -4,6 +4,7 @@
  * kernel down, or to break a part of it, when it was probed all the same.
  */
 #include <linux/jump_label.h>
+#include <linux/kallsyms.h>
 #include <linux/kprobes.h>
 #include <linux/static_call.h>
 
@@ -310,6 +311,63 @@ static void test_named(void)
 	ok(refused((void *)dp_unregister_kprobe, NULL, 0, "E-SITE-OWN"), "our own code: E-SITE-OWN");
 }
 
+/* ---- parts that the compiler has made of functions ---- */
+
+static unsigned long parts[MOST];
+static u32 nparts, parts_seen;
+static unsigned long text_begins, text_ends;
+
+/* Parts of the kernel's functions, from all over it. */
+static int note_part(DP_K_SYMBOL_ARGS)
+{
+	if (!dp_k_symbol_is_core(addr) || nparts == MOST)
+		return 1;
+	if (strchr(name, '.') && addr >= text_begins && addr < text_ends && !(parts_seen++ & 63))
+		parts[nparts++] = addr;
+	return 0;
+}
+
+static void test_parts(void)
+{
+	typeof(within_kprobe_blacklist) *theirs = (void *)find("within_kprobe_blacklist");
+	typeof(kallsyms_on_each_symbol) *on_each = (void *)find("kallsyms_on_each_symbol");
+	static const char *const listed[] = {"do_trap.cold", "oops_end.cold", "pci_serr_error.part.0"};
+	ktime_t t, ours_took = 0, theirs_took = 0;
+	u32 wrong = 0;
+
+	text_begins = find("_stext");
+	text_ends = find("_etext");
+	on_each(note_part, NULL);
+	for (u32 i = 0; i < ARRAY_SIZE(listed); i++)
+		if (find(listed[i]) && nparts < MOST)
+			parts[nparts++] = find(listed[i]);
+	for (u32 i = 0; i < nparts; i++) {
+		struct dp_kprobe kp = {.addr = (void *)parts[i], .flags = DP_KPROBE_FLAG_DISABLED};
+		bool never;
+		int r;
+
+		t = ktime_get();
+		never = theirs(parts[i]);
+		theirs_took += ktime_get() - t;
+		t = ktime_get();
+		r = dp_register_kprobe(&kp);
+		ours_took += ktime_get() - t;
+		wrong += never ? !r : r && !strcmp(kp.refusal, "E-KPROBE-BLACKLIST");
+		if (!r)
+			dp_unregister_kprobe(&kp);
+	}
+	for (u32 i = 0; i < ARRAY_SIZE(listed); i++)
+		by_name(listed[i], "E-KPROBE-BLACKLIST");
+	ok(nparts > 10 && !wrong, "parts of functions are refused when Kprobes refuses them (%u of %u are not)", wrong,
+	   nparts);
+	if (DP_K_NAMES_INDEXED)
+		ok(1, "registering parts # SKIP this kernel has an index of its names");
+	else
+		ok(ours_took < theirs_took,
+		   "registering %u parts takes %lld ms, less than a look at their names: %lld ms", nparts,
+		   ktime_to_ms(ours_took), ktime_to_ms(theirs_took));
+}
+
 static void test_returns_refused(void)
 {
 	struct dp_kretprobe rp = {.kp.symbol_name = "__switch_to"};
@@ -326,5 +384,6 @@ void test_refused(void)
 	test_kprobes_of_kernel();
 	test_kprobes_between();
 	test_kprobes_inside();
+	test_parts();
 	test_returns_refused();
 }
