@@ -159,8 +159,11 @@ static int behind_entry(u64 *addr, u64 *tracer, struct dp_error *err)
 	return r;
 }
 
-static const char *const bad_returns[] = {"__switch_to", "__switch_to_asm", "ret_from_fork",
-					  "rewind_stack_and_make_dead"};
+/* Looked up once: some kernels go through all of their names each time. */
+static struct {
+	const char *name;
+	u64 addr; /* 0: none */
+} bad_returns[] = {{"__switch_to"}, {"__switch_to_asm"}, {"ret_from_fork"}, {"rewind_stack_and_make_dead"}};
 
 static int check_entry(const struct dp_registered *s, u64 addr, struct dp_error *err)
 {
@@ -169,8 +172,8 @@ static int check_entry(const struct dp_registered *s, u64 addr, struct dp_error 
 	if (!dp_k_sym.size_offset(addr, &size, &off) || off)
 		return dp_fail(err, E_KPROBE_ARGUMENT, "%pS is not the start of a function", (void *)addr);
 	for (u32 i = 0; s->type == 'r' && i < DP_ARRAY_SIZE(bad_returns); i++)
-		if (dp_k_lookup(bad_returns[i]) == addr)
-			return dp_fail(err, E_KPROBE_TWICE, "%s", bad_returns[i]);
+		if (bad_returns[i].addr == addr)
+			return dp_fail(err, E_KPROBE_TWICE, "%s", bad_returns[i].name);
 	return 0;
 }
 
@@ -397,6 +400,8 @@ int dp_k_kprobes_init(void)
 {
 	int r;
 
+	for (u32 i = 0; i < DP_ARRAY_SIZE(bad_returns); i++)
+		bad_returns[i].addr = dp_k_lookup(bad_returns[i].name);
 	dp_k_code_init(&host);
 	host.looked_at = show_state;
 	r = dp_mgr_init(&dp_k_manager, &host);
