@@ -7,6 +7,8 @@
 #include "program/lower.h"
 
 #define DEPTH 16
+#define CALLS 4
+#define STEPS 4096
 #define HEAD ((u32)sizeof(struct dp_rpn_head))
 
 struct word {
@@ -23,9 +25,14 @@ struct walk {
 	const struct dp_code_rt *rt;
 	u64 reg_words;
 	struct word stack[DEPTH];
-	u32 depth, jumps, at;
+	u32 depth, base; /* words on the stack, and below its base */
+	struct {
+		u32 ret, base;
+	} calls[CALLS];
+	u32 ncalls, jumps, steps, at;
 	u16 major, minor;
-	u32 len; /* of the payload */
+	u32 len;      /* of the payload */
+	bool decides; /* there is a condition, whether it depends on the hit or not */
 	bool open, failed, ended, knows;
 };
 
@@ -106,6 +113,31 @@ static struct word *number(struct walk *w, u32 i)
 	return x;
 }
 
+/* The word at an index from the base; one that means nothing, when there is none. */
+static struct word *based(struct walk *w, s64 i)
+{
+	s64 at = (s64)w->base - 1 - i;
+
+	if (at >= 0 && at < w->depth)
+		return &w->stack[at];
+	w->failed = true;
+	return &w->stack[0];
+}
+
+/* What `save` gives for so many words on the stack, and back. */
+static u64 index_of(u32 depth)
+{
+	return DP_VM_STACK - depth;
+}
+
+static u32 depth_at(struct walk *w, const struct word *x)
+{
+	u64 depth = DP_VM_STACK - x->v.c;
+
+	w->failed |= !x->v.constant || x->is_truth || depth > w->depth;
+	return w->failed ? 0 : (u32)depth;
+}
+
 static void drop(struct walk *w, u32 n)
 {
 	w->failed |= n > w->depth;
@@ -182,27 +214,41 @@ static void truth(struct walk *w, enum dp_cc cc)
 
 /* ---- flow ---- */
 
-/* Go on only if `x cc c`. */
+static void add_need(struct walk *w, const struct word *x, enum dp_cc cc, u64 c, bool is_usual)
+{
+	if (w->p->nneeds == DP_LOWER_NEEDS)
+		w->failed = true;
+	else
+		w->p->needs[w->p->nneeds++] = (struct dp_lowered_need){x->v, cc, c, is_usual};
+}
+
+/* x cc c, of a truth as a comparison of what it was made of. */
+static void resolve(struct walk *w, struct word *x, enum dp_cc *cc, u64 *c)
+{
+	if (!x->is_truth)
+		return;
+	w->failed |= *c || (*cc != DP_CC_EQ && *cc != DP_CC_NE); /* only whether it is zero can be asked */
+	*cc = *cc == DP_CC_NE ? x->cc : x->cc ^ 1;
+	*c = x->c;
+	x->is_truth = false;
+}
+
+/* Log only if `x cc c`. */
 static void need(struct walk *w, struct word x, enum dp_cc cc, u64 c)
 {
 	struct dp_lowered *p = w->p;
 
-	if (x.is_truth) { /* only whether it is zero can be asked */
-		w->failed |= c || (cc != DP_CC_EQ && cc != DP_CC_NE);
-		cc = cc == DP_CC_NE ? x.cc : x.cc ^ 1;
-		c = x.c;
-	}
+	resolve(w, &x, &cc, &c);
 	if (x.v.constant && dp_cc_holds(cc, x.v.c, c))
 		return;
 	/* One set of effects for all conditions that do not hold. */
-	w->failed |= (p->nneeds || p->never) && p->early != p->neffects;
+	w->failed |= w->decides && p->early != p->neffects;
 	p->early = p->neffects;
+	w->decides = true;
 	if (x.v.constant)
 		p->never = true;
-	else if (p->nneeds == DP_LOWER_NEEDS)
-		w->failed = true;
 	else
-		p->needs[p->nneeds++] = (struct dp_lowered_need){x.v, cc, c};
+		add_need(w, &x, cc, c, false);
 }
 
 static void need_top(struct walk *w, enum dp_cc cc, u64 c)
@@ -238,22 +284,61 @@ static void take_jump(struct walk *w, u32 from, u32 to)
 	w->at = to;
 }
 
+/* The top is known to be zero; or not to be, which says all of a truth. */
+static void settle(struct walk *w, bool is_zero)
+{
+	struct word *x = word(w, 0);
+
+	if (is_zero || x->is_truth)
+		*x = (struct word){.v = {.constant = true, .c = !is_zero, .size = 8}};
+}
+
 static void branch(struct walk *w, enum dp_cc cc, const struct dp_op_view *op)
 {
 	struct word x = *word(w, 0);
 	u32 to = (u32)op->v[0];
+	bool jumps = true;
+	u64 c = 0;
 
 	if (w->failed)
 		return;
-	if (aborts(w, to)) {
+	resolve(w, &x, &cc, &c);
+	if (x.v.constant) {
+		jumps = dp_cc_holds(cc, x.v.c, c);
+	} else if (aborts(w, to)) {
 		w->failed |= w->jumps + 1 > w->rt->jmpmax;
-		need(w, x, cc ^ 1, 0);
+		jumps = false;
+		need(w, x, cc ^ 1, c);
 	} else if (aborts(w, w->at)) {
-		need(w, x, cc, 0);
-		take_jump(w, op->at, to);
+		need(w, x, cc, c);
 	} else {
-		w->failed = true;
+		add_need(w, &x, cc, c, true);
 	}
+	if (op->info->op.how == DP_CC_EQ || op->info->op.how == DP_CC_NE)
+		settle(w, jumps == (op->info->op.how == DP_CC_EQ));
+	if (jumps)
+		take_jump(w, op->at, to);
+}
+
+static void call(struct walk *w, const struct dp_op_view *op)
+{
+	if (w->ncalls == CALLS) {
+		w->failed = true;
+		return;
+	}
+	w->calls[w->ncalls].ret = w->at;
+	w->calls[w->ncalls++].base = w->base;
+	w->at = (u32)op->v[0];
+}
+
+static void ret(struct walk *w)
+{
+	if (!w->ncalls) {
+		w->failed = true;
+		return;
+	}
+	w->at = w->calls[--w->ncalls].ret;
+	w->base = w->calls[w->ncalls].base;
 }
 
 static void effect(struct walk *w, const struct dp_op_view *op)
@@ -374,6 +459,28 @@ static void step_rpn(struct walk *w, const struct dp_op_view *op)
 	case DP_OP_JMP:
 		take_jump(w, op->at, (u32)op->v[0]);
 		break;
+	case DP_OP_CALL:
+		call(w, op);
+		break;
+	case DP_OP_RET:
+		ret(w);
+		break;
+	case DP_OP_SAVE_TSP:
+		push_const(w, index_of(w->depth));
+		break;
+	case DP_OP_RESTORE_TSP:
+		w->depth = depth_at(w, word(w, 0));
+		break;
+	case DP_OP_SAVE_SBP:
+		push_const(w, index_of(w->base));
+		break;
+	case DP_OP_RESTORE_SBP:
+		w->base = depth_at(w, word(w, 0));
+		drop(w, 1);
+		break;
+	case DP_OP_PUSH_LP:
+		push_const(w, w->len < HEAD ? 0 : w->len - HEAD);
+		break;
 	case DP_OP_SETMIN:
 		w->minor = (u16)op->v[0];
 		break;
@@ -444,10 +551,24 @@ static void step_own(struct walk *w, const struct dp_op_view *op)
 	}
 }
 
+static void stack_word(struct walk *w, const struct dp_op_view *op)
+{
+	const struct dp_operation *o = &op->info->op;
+	struct word x = *word(w, 0);
+
+	if (o->how == DP_ACCESS_PUSH) {
+		push_word(w, *(o->where == DP_BASE_TOP ? word(w, (u32)op->v[0]) : based(w, op->v[0])));
+		return;
+	}
+	w->failed |= o->where == DP_BASE_TOP;
+	if (o->how == DP_ACCESS_POP)
+		drop(w, 1);
+	*based(w, op->v[0]) = x;
+}
+
 static void step_value(struct walk *w, const struct dp_op_view *op)
 {
 	const struct dp_operation *o = &op->info->op;
-	struct word x;
 
 	switch (o->does) {
 	case DP_DOES_CONSTANT:
@@ -471,9 +592,7 @@ static void step_value(struct walk *w, const struct dp_op_view *op)
 		truth(w, (enum dp_cc)o->how);
 		break;
 	case DP_DOES_STACK:
-		w->failed |= o->where != DP_BASE_TOP || o->how != DP_ACCESS_PUSH;
-		x = *word(w, (u32)op->v[0]);
-		push_word(w, x);
+		stack_word(w, op);
 		break;
 	case DP_DOES_REGISTER:
 		w->failed |= o->how != DP_ACCESS_PUSH;
@@ -536,7 +655,7 @@ bool dp_lower(struct dp_lowered *out, const u8 *code, u32 len, const struct dp_c
 		w.len = rt->logmax < HEAD ? 0 : HEAD;
 	}
 	while (!w.failed && !w.ended) {
-		w.failed = dp_op_decode(code, len, w.at, &op) != 0;
+		w.failed = ++w.steps > STEPS || dp_op_decode(code, len, w.at, &op) != 0;
 		if (!w.failed)
 			step(&w, &op);
 	}

@@ -46,6 +46,7 @@ struct dp_lowered_need { /* a condition without which nothing is logged */
 	struct dp_value v;
 	enum dp_cc cc;
 	u64 c;
+	bool is_usual; /* without it another way is taken, which is the interpreter's */
 };
 
 #define DP_LOWER_STORES 64
@@ -70,10 +71,13 @@ struct dp_lowered {
 };
 
 /*
- * Follow the one run that a verified program can make. reg_words: bit i is set where a compiled program can read word i
- * of struct dp_regs. knows: $pid, $tid and $cpu, too. rt: limits and addresses of a program of the Dynamic Probes
+ * Follow the usual run of a verified program. reg_words: bit i is set where a compiled program can read word i of
+ * struct dp_regs. knows: $pid, $tid and $cpu, too. rt: limits and addresses of a program of the Dynamic Probes
  * language, NULL for an event. False where the program may raise an exception, loop, follow pointers, look at what it
  * has changed, or is too long: it is the interpreter's then.
+ *
+ * Where a decision leads to two ways that both go on, the one that jumps is the usual: compilers jump over what is done
+ * under a condition, and what is logged under one is mostly an error.
  */
 bool dp_lower(struct dp_lowered *out, const u8 *code, u32 len, const struct dp_code_rt *rt, u64 reg_words, bool knows);
 

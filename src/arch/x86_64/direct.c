@@ -285,7 +285,7 @@ static void need(struct jit *j, const struct dp_lowered_need *n)
 		move_address(j->e, CX, n->c);
 		op_reg(j->e, true, 0x39, CX, reg);
 	}
-	jump(j, cc_of[n->cc] ^ 1, FILTERED); /* the opposite condition */
+	jump(j, cc_of[n->cc] ^ 1, n->is_usual ? GIVE_UP : FILTERED); /* the opposite condition */
 }
 
 /* ---- sequences ---- */
