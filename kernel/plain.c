@@ -113,6 +113,8 @@ static struct dp_k_plain *from_lowered(const struct dp_lowered *p, u32 event)
 	return l;
 }
 
+static const struct dp_lower_for every_word = {.reg_words = ~0ull, .knows = true};
+
 struct dp_k_plain *dp_k_plain_make(const struct dp_program *prog, u32 event)
 {
 	struct dp_lowered *p;
@@ -122,7 +124,7 @@ struct dp_k_plain *dp_k_plain_make(const struct dp_program *prog, u32 event)
 		return NULL;
 	p = kmalloc(sizeof(*p), GFP_KERNEL);
 	/* The verifier knows which words of the registers the program may read. */
-	if (p && dp_lower(p, prog->code, prog->len, NULL, ~0ull, true) && p->size <= DP_K_LOGMAX)
+	if (p && dp_lower(p, prog->code, prog->len, &every_word) && p->size <= DP_K_LOGMAX)
 		l = from_lowered(p, event);
 	kfree(p);
 	return l;

@@ -15,12 +15,21 @@ struct dp_control;
 /*
  * Code for an instruction that calls the system, of which only the hit knows which call it makes, and for the hit
  * behind it: it keeps the number of a call whose beginning no program asks for, in the thread's slot, and takes it from
- * there where the end is of no interest either. Other calls, and all that is not in the usual state, are left to the
- * general entry.
+ * there where the end is of no interest either. At other ends it goes on to the program's code for that number, if it
+ * has some. Other calls, and all that is not in the usual state, are left to the general entry.
  */
 struct dp_jit_calls {
 	bool is_end;
 	u8 numbers[DP_KEPT_CALLS / 8]; /* bit NR: no program has anything to do here at that call */
+	u64 ways;                      /* address of a struct dp_jit_ways; 0: none */
+};
+
+/*
+ * By number: how far from here the code is entered that was compiled for an end of that call, in DP_JIT_ALIGN. 0: there
+ * is none; 1: no program has anything to do.
+ */
+struct dp_jit_ways {
+	u16 v[DP_KEPT_CALLS];
 };
 
 /* What the code is compiled for. Addresses are those of the probed world. */
@@ -34,6 +43,8 @@ struct dp_jit {
 	bool zone;   /* the detour has stepped over the red zone */
 	bool shared; /* by points that have stubs: point and event are theirs, and not known here */
 	const struct dp_jit_calls *calls; /* nothing but that code, and no program; else NULL */
+	bool is_way;                      /* entered from such code, at the end of this call: */
+	u32 number;
 	u64 stub_to;                 /* only that stub is made, to shared code with its DP_JIT_ENTRY there; 0: code */
 	const struct dp_code_rt *rt; /* of a program of the Dynamic Probes language, with its addresses; else NULL */
 };

@@ -34,7 +34,7 @@ struct dp_spot {
 	/* code compiled for this spot, to be used when all spots at its address have the same; 0 none */
 	u64 direct;
 	u64 shared;   /* the code that direct goes on to, which others share; 0 none */
-	u8 calls;     /* the host's: direct keeps numbers of system calls */
+	u8 calls;     /* the host's: direct keeps numbers of system calls, and goes on by what is at shared */
 	bool confirm; /* a second hit tells when its instruction has been carried out (DP_HIT_AFTER) */
 	/* output */
 	u32 point; /* index of its point */

@@ -138,6 +138,11 @@ u64 dp_op_constant(const struct dp_op_view *insn);
 u64 dp_alu(enum dp_alu op, u64 x, u64 y);
 bool dp_cc_holds(enum dp_cc cc, u64 x, u64 y);
 
+struct dp_known_word { /* of struct dp_regs, at every hit that is spoken of */
+	u32 reg_word;
+	u64 v;
+};
+
 /* A piece of code that grows. Start with zeroes; a failed allocation sets `failed` and sticks. */
 struct dp_asm {
 	u8 *bytes;

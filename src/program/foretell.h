@@ -5,11 +5,6 @@
 
 #include "program/code.h"
 
-struct dp_known_word { /* of struct dp_regs, at that hit */
-	u32 reg_word;
-	u64 v;
-};
-
 /*
  * Whether a verified program of the Dynamic Probes language stops without a record, and without having changed or
  * counted anything, at every hit at which these n words are so, whatever else holds there. rt: its limits. False where

@@ -22,8 +22,7 @@ struct walk {
 	struct dp_lowered *p;
 	const u8 *code;
 	u32 len_code;
-	const struct dp_code_rt *rt;
-	u64 reg_words;
+	const struct dp_lower_for *in;
 	struct word stack[DEPTH];
 	u32 depth, base; /* words on the stack, and below its base */
 	struct {
@@ -33,7 +32,7 @@ struct walk {
 	u16 major, minor;
 	u32 len;      /* of the payload */
 	bool decides; /* there is a condition, whether it depends on the hit or not */
-	bool open, failed, ended, knows;
+	bool open, failed, ended;
 };
 
 static u64 part(u64 v, u32 size, bool is_signed)
@@ -70,7 +69,7 @@ u64 dp_value_of(const struct dp_value *v, u64 word)
 
 static void push_word(struct walk *w, struct word x)
 {
-	if (w->depth == DEPTH || (!x.v.constant && (x.v.reg_word > 63 || !(w->reg_words >> x.v.reg_word & 1))))
+	if (w->depth == DEPTH || (!x.v.constant && (x.v.reg_word > 63 || !(w->in->reg_words >> x.v.reg_word & 1))))
 		w->failed = true;
 	else
 		w->stack[w->depth++] = x;
@@ -83,13 +82,18 @@ static void push_const(struct walk *w, u64 c)
 
 static void push_reg(struct walk *w, u64 reg_word, u8 size, bool is_signed)
 {
-	push_word(w, (struct word){.v = {.reg_word = (u8)reg_word, .size = size, .is_signed = is_signed}});
+	const struct dp_known_word *known = w->in->known;
+
+	if (known && known->reg_word == reg_word)
+		push_const(w, part(known->v, size, is_signed));
+	else
+		push_word(w, (struct word){.v = {.reg_word = (u8)reg_word, .size = size, .is_signed = is_signed}});
 }
 
 /* What the host knows, of 8 bytes. */
 static void push_known(struct walk *w, u8 what)
 {
-	if (w->depth == DEPTH || !w->knows)
+	if (w->depth == DEPTH || !w->in->knows)
 		w->failed = true;
 	else
 		w->stack[w->depth++] = (struct word){.v = {.reg_word = what, .size = 8}};
@@ -164,10 +168,22 @@ static void append(struct walk *w, struct word *a, const struct dp_operation *op
 		a->v.ops[a->v.nops++] = x;
 }
 
+/* The top two words are constants, and become one. */
+static bool folds(struct walk *w, const struct word *a, const struct word *b, u64 v)
+{
+	if (w->failed || !a->v.constant || !b->v.constant)
+		return false;
+	drop(w, 2);
+	push_const(w, v);
+	return true;
+}
+
 static void binary(struct walk *w, const struct dp_operation *op)
 {
 	struct word *a = number(w, 1), *b = number(w, 0);
 
+	if (folds(w, a, b, dp_alu((enum dp_alu)op->how, a->v.c, b->v.c)))
+		return;
 	if (a->v.constant && !b->v.constant && op->how != DP_ALU_SUB) /* the order does not matter */
 		exchange(a, b);
 	w->failed |= !b->v.constant || (u64)(s64)(s32)b->v.c != b->v.c || op->how == DP_ALU_MUL;
@@ -189,6 +205,8 @@ static void compare(struct walk *w, enum dp_cc cc)
 {
 	struct word *a = number(w, 1), *b = number(w, 0);
 
+	if (folds(w, a, b, dp_cc_holds(cc, a->v.c, b->v.c)))
+		return;
 	if (a->v.constant) {
 		exchange(a, b);
 		cc = turned(cc);
@@ -200,10 +218,24 @@ static void compare(struct walk *w, enum dp_cc cc)
 	drop(w, 1);
 }
 
+/* (n a -- ) */
+static void shift_by(struct walk *w, const struct dp_operation *op)
+{
+	const struct word *n = number(w, 1), *a = number(w, 0);
+	struct dp_value_op x = {.op = {DP_DOES_SHIFT, op->how}, .by = (u32)n->v.c};
+
+	w->failed |= (op->how != DP_SHIFT_SHL && op->how != DP_SHIFT_SHR) || n->v.c > 63;
+	w->failed |= !folds(w, n, a, apply(&x, a->v.c));
+}
+
 static void truth(struct walk *w, enum dp_cc cc)
 {
 	struct word *a = word(w, 0);
 
+	if (a->v.constant && !a->is_truth) {
+		a->v.c = dp_cc_holds(cc, a->v.c, 0);
+		return;
+	}
 	if (!a->is_truth) {
 		a->is_truth = true;
 		a->cc = DP_CC_NE;
@@ -268,7 +300,7 @@ static bool aborts(const struct walk *w, u32 at)
 	for (u32 i = 0; i < 8; i++, at += op.len) {
 		if (dp_op_decode(w->code, w->len_code, at, &op))
 			return false;
-		if (op.opcode == DP_OP_ABORT || (op.opcode == DP_OP_EXIT && !w->rt->logmax))
+		if (op.opcode == DP_OP_ABORT || (op.opcode == DP_OP_EXIT && !w->in->rt->logmax))
 			return true;
 		if (op.opcode != DP_OP_ROS && op.opcode != DP_OP_NOP && op.opcode != DP_OP_XCHG &&
 		    op.opcode != DP_OP_PUSH_D)
@@ -280,7 +312,7 @@ static bool aborts(const struct walk *w, u32 at)
 /* Jumps lead forward only, so the run ends. */
 static void take_jump(struct walk *w, u32 from, u32 to)
 {
-	w->failed |= to <= from || ++w->jumps > w->rt->jmpmax;
+	w->failed |= to <= from || ++w->jumps > w->in->rt->jmpmax;
 	w->at = to;
 }
 
@@ -306,7 +338,7 @@ static void branch(struct walk *w, enum dp_cc cc, const struct dp_op_view *op)
 	if (x.v.constant) {
 		jumps = dp_cc_holds(cc, x.v.c, c);
 	} else if (aborts(w, to)) {
-		w->failed |= w->jumps + 1 > w->rt->jmpmax;
+		w->failed |= w->jumps + 1 > w->in->rt->jmpmax;
 		jumps = false;
 		need(w, x, cc ^ 1, c);
 	} else if (aborts(w, w->at)) {
@@ -344,7 +376,7 @@ static void ret(struct walk *w)
 static void effect(struct walk *w, const struct dp_op_view *op)
 {
 	struct dp_lowered *p = w->p;
-	u64 base = op->info->op.where == DP_VARIABLES_LOCAL ? w->rt->locals : w->rt->globals;
+	u64 base = op->info->op.where == DP_VARIABLES_LOCAL ? w->in->rt->locals : w->in->rt->globals;
 	u8 how = op->info->op.how;
 
 	if (p->neffects == DP_LOWER_EFFECTS || (how != DP_ACCESS_INC && how != DP_ACCESS_DEC)) {
@@ -380,7 +412,7 @@ static void load(struct walk *w, const struct dp_op_view *op)
 	struct dp_lowered *p = w->p;
 	u64 reg_word = (u64)op->v[0];
 
-	if (p->is_rpn || p->nloads == DP_LOWER_LOADS || reg_word > 63 || !(w->reg_words >> reg_word & 1))
+	if (p->is_rpn || p->nloads == DP_LOWER_LOADS || reg_word > 63 || !(w->in->reg_words >> reg_word & 1))
 		w->failed = true;
 	else
 		p->loads[p->nloads++] = (struct dp_lowered_load){.reg_word = (u8)reg_word,
@@ -401,7 +433,7 @@ static void open(struct walk *w, const struct dp_op_view *op)
 
 static void log_words(struct walk *w, u32 n, bool prefix)
 {
-	if (w->len + (prefix ? 3 : 0) + 8 * n > w->rt->logmax || n > w->depth) {
+	if (w->len + (prefix ? 3 : 0) + 8 * n > w->in->rt->logmax || n > w->depth) {
 		w->failed = true;
 		return;
 	}
@@ -454,7 +486,7 @@ static void step_rpn(struct walk *w, const struct dp_op_view *op)
 {
 	switch (op->opcode) {
 	case DP_OP_BEGIN:
-		w->failed |= w->rt->pass || w->rt->max != DP_NO_LIMIT;
+		w->failed |= w->in->rt->pass || w->in->rt->max != DP_NO_LIMIT;
 		break;
 	case DP_OP_JMP:
 		take_jump(w, op->at, (u32)op->v[0]);
@@ -581,6 +613,9 @@ static void step_value(struct walk *w, const struct dp_op_view *op)
 		w->failed |= o->how != DP_SHIFT_SHL && o->how != DP_SHIFT_SHR;
 		append(w, number(w, 0), o, (u32)op->v[0]);
 		break;
+	case DP_DOES_SHIFT_BY:
+		shift_by(w, o);
+		break;
 	case DP_DOES_UNARY:
 	case DP_DOES_EXTEND:
 		append(w, number(w, 0), o, 0);
@@ -641,18 +676,18 @@ static void step(struct walk *w, const struct dp_op_view *op)
 	}
 }
 
-bool dp_lower(struct dp_lowered *out, const u8 *code, u32 len, const struct dp_code_rt *rt, u64 reg_words, bool knows)
+bool dp_lower(struct dp_lowered *out, const u8 *code, u32 len, const struct dp_lower_for *in)
 {
-	struct walk w = {.p = out, .code = code, .len_code = len, .rt = rt, .reg_words = reg_words, .knows = knows};
+	struct walk w = {.p = out, .code = code, .len_code = len, .in = in};
 	struct dp_op_view op;
 
 	memset(out, 0, sizeof(*out));
-	if (rt) {
+	if (in->rt) {
 		out->is_rpn = true;
 		out->rec_flags = DP_REC_RPN;
-		w.major = rt->major;
-		w.minor = rt->minor;
-		w.len = rt->logmax < HEAD ? 0 : HEAD;
+		w.major = in->rt->major;
+		w.minor = in->rt->minor;
+		w.len = in->rt->logmax < HEAD ? 0 : HEAD;
 	}
 	while (!w.failed && !w.ended) {
 		w.failed = ++w.steps > STEPS || dp_op_decode(code, len, w.at, &op) != 0;

@@ -70,16 +70,23 @@ struct dp_lowered {
 	u32 rec_flags; /* of the record, DP_REC_* */
 };
 
+/* What a program is lowered for. */
+struct dp_lower_for {
+	const struct dp_code_rt
+	    *rt;       /* limits and addresses of a program of the Dynamic Probes language; NULL: an event */
+	u64 reg_words; /* bit i: a compiled program can read word i of struct dp_regs */
+	bool knows;    /* $pid, $tid and $cpu, too */
+	const struct dp_known_word *known; /* NULL: none */
+};
+
 /*
- * Follow the usual run of a verified program. reg_words: bit i is set where a compiled program can read word i of
- * struct dp_regs. knows: $pid, $tid and $cpu, too. rt: limits and addresses of a program of the Dynamic Probes
- * language, NULL for an event. False where the program may raise an exception, loop, follow pointers, look at what it
- * has changed, or is too long: it is the interpreter's then.
+ * Follow the usual run of a verified program. False where the program may raise an exception, loop, follow pointers,
+ * look at what it has changed, or is too long: it is the interpreter's then.
  *
  * Where a decision leads to two ways that both go on, the one that jumps is the usual: compilers jump over what is done
  * under a condition, and what is logged under one is mostly an error.
  */
-bool dp_lower(struct dp_lowered *out, const u8 *code, u32 len, const struct dp_code_rt *rt, u64 reg_words, bool knows);
+bool dp_lower(struct dp_lowered *out, const u8 *code, u32 len, const struct dp_lower_for *in);
 
 /* What v is, where its register holds word. */
 u64 dp_value_of(const struct dp_value *v, u64 word);

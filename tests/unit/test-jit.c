@@ -161,6 +161,23 @@ static bool can(const struct way *w)
 
 static u64 compiled_locals[8];
 
+/* For hits behind a system call whose number is kept: in the code's page, and the code in front of the program's. */
+static u64 *kept;
+static u32 number;
+
+/* push kept(%rip); jmp to the entry: what is left on the stack by the code that has looked the number up. */
+static void emit_push_kept(u64 at)
+{
+	struct dp_emit e;
+
+	dp_emit_init(&e, (u8 *)at, DP_JIT_STUB, at);
+	dp_emit_bytes(&e, "\xff\x35", 2);
+	dp_emit_u32(&e, (u32)((u64)(kept + 1) - (at + 6)));
+	kept[1] = (u64)kept;
+	dp_emit_u8(&e, 0xe9);
+	dp_emit_u32(&e, (u32)((u64)code + DP_JIT_ENTRY - (at + 11)));
+}
+
 static int compile(const struct dp_program *p, bool flags, bool zone, bool shared)
 {
 	struct dp_code_rt rt;
@@ -172,16 +189,20 @@ static int compile(const struct dp_program *p, bool flags, bool zone, bool share
 			     .flags = flags,
 			     .zone = zone,
 			     .shared = shared,
+			     .is_way = kept != NULL,
+			     .number = number,
 			     .rt = &rt};
 	u64 stub = (u64)code + DP_JIT_MAX;
 	struct dp_emit e;
 	int r;
 
-	jit_target = shared ? stub : (u64)code + DP_JIT_ENTRY;
+	jit_target = shared || kept ? stub : (u64)code + DP_JIT_ENTRY;
 	dp_program_to_rt(p, &rt);
 	rt.locals = (u64)compiled_locals;
 	dp_emit_init(&e, code, DP_JIT_MAX, (u64)code);
 	r = dp_jit_compile(&e, p->code, p->len, &jit);
+	if (!r && kept)
+		emit_push_kept(stub);
 	if (r || !shared)
 		return r;
 	dp_emit_init(&e, (u8 *)stub, DP_JIT_STUB, stub);
@@ -257,6 +278,8 @@ static void put_word(struct dp_asm *c)
 
 	if (is_const)
 		PUT(c, DP_OP_PUSH_D, (s64)any_value());
+	else if (kept && below(3) == 0)
+		PUT(c, DP_OP_PUSH_R, (s64)dp_register_by_word(DP_REG_WORD(orig_ax))->number);
 	else if (nwords && below(3) == 0)
 		PUT(c, DP_OP_PUSH_SBP, -1 - (s64)below(nwords));
 	else
@@ -508,17 +531,26 @@ static void empty_rings(u64 at)
 
 static u32 ncompiled;
 
+/* Whether the number is kept any longer, if one was. */
+static bool is_kept(void)
+{
+	return kept && *kept;
+}
+
 /* One program, compiled and interpreted. Returns what went wrong, NULL for nothing. */
 static const char *compare(bool in_return, bool plain)
 {
 	static const u64 zeros[DP_ARRAY_SIZE(compiled_locals)];
-	bool flags = below(2), zone = below(2), shared = below(2), log;
+	bool flags = below(2), zone = below(2), shared = !kept && below(2), log;
 	struct dp_regs in, out;
 	struct dp_program p;
 	const char *wrong = NULL;
 	struct machine m;
 	u64 before[2] = {counted(1, DP_COUNT_RECORDED), counted(1, DP_COUNT_FILTERED)}, fallbacks = jit_fallbacks;
 
+	number = below(4);
+	if (kept)
+		*kept = 1;
 	if (plain)
 		make_plain(&p);
 	else
@@ -546,13 +578,15 @@ static const char *compare(bool in_return, bool plain)
 	m.regs.flags = 0;
 	m.gate = 0;
 	m.regs.ip = HIT_ADDR;
+	m.regs.orig_ax = number;
 	m.regs.sp = in_return ? STACK_BASE : out.sp;
 	m.hit.flags = in_return ? DP_PROBE_RETURN : 0;
 	log = machine_run(&m, &p) == DP_RUN_LOG;
 	if (jit_fallbacks != fallbacks) {
 		/* At the ring's end, or where an unusual way is taken. */
 		if (take_record() || counted(1, DP_COUNT_RECORDED) != before[0] ||
-		    counted(1, DP_COUNT_FILTERED) != before[1] || memcmp(compiled_locals, zeros, sizeof(zeros)))
+		    counted(1, DP_COUNT_FILTERED) != before[1] || memcmp(compiled_locals, zeros, sizeof(zeros)) ||
+		    (kept && !is_kept()))
 			wrong = "done and left to the entry";
 		else if (!same_registers(&in, &out, flags))
 			wrong = "registers, left to the entry";
@@ -562,6 +596,8 @@ static const char *compare(bool in_return, bool plain)
 	} else if (counted(1, DP_COUNT_RECORDED) - before[0] != log ||
 		   counted(1, DP_COUNT_FILTERED) - before[1] != !log) {
 		wrong = "counts";
+	} else if (is_kept()) {
+		wrong = "the number is still kept";
 	} else if (memcmp(compiled_locals, m.locals, sizeof(compiled_locals))) {
 		wrong = "variables";
 	} else if (log ? !same_record(&m, &p) : take_record() != NULL) {
@@ -590,7 +626,12 @@ static void test_random(void)
 		bad += compare(false, true) != NULL;
 	ok(!bad, "%u random plain programs of the Dynamic Probes language, too", n);
 	ok(ncompiled > n / 2, "most of these need no slot");
-	printf("# figure: %u of %u plain programs were compiled\n", ncompiled, n);
+	kept = (u64 *)(ctl.tids - 64);
+	for (u32 i = 0; i < n / 4 && bad < 3; i++)
+		bad += compare(false, true) != NULL;
+	kept = NULL;
+	ok(!bad, "%u of them behind a system call whose number is kept", n / 4);
+	printf("# figure: %u of %u plain programs were compiled\n", ncompiled, n + n / 4);
 	printf("# figure: %llu of %u compiled programs were left to the entry: no room before the ring's end, or an "
 	       "unusual way\n",
 	       (unsigned long long)jit_fallbacks, n);

@@ -32,6 +32,8 @@ static void save(struct calls *c, u8 reg)
 
 static void enter(struct calls *c)
 {
+	if (c->in->calls->ways)
+		save(c, DI); /* a word for what the program's code is told */
 	save(c, AX);
 	if (c->in->flags) {
 		dp_emit_bytes(c->e, "\x9f\x0f\x90\xc0", 4); /* lahf; seto %al */
@@ -41,13 +43,21 @@ static void enter(struct calls *c)
 	save(c, DX);
 }
 
-static void leave(struct calls *c)
+/* All but that word. */
+static void restore(struct calls *c)
 {
 	pop(c->e, DX);
 	pop(c->e, CX);
 	if (c->in->flags)
 		dp_emit_bytes(c->e, "\x58\x04\x7f\x9e", 4); /* pop %rax; add $127,%al; sahf */
 	pop(c->e, AX);
+}
+
+static void leave(struct calls *c)
+{
+	restore(c);
+	if (c->in->calls->ways)
+		lea(c->e, true, SP, AT(SP, 8)); /* keeps the flags */
 }
 
 static void give_up_if(struct calls *c, u8 cc)
@@ -148,6 +158,27 @@ static void emit_begin(struct calls *c)
 	finish(c);
 }
 
+/* To the program's code for call rcx, with the place of the number on the stack; or on, if there is nothing to do. */
+static void take_way(struct calls *c)
+{
+	size_t is_idle;
+
+	dp_emit_bytes(c->e, "\x48\x8d\x3d", 3); /* lea ways(%rip),%rdi */
+	at_address(c, c->in->calls->ways);
+	dp_emit_bytes(c->e, "\x0f\xb7\x0c\x4f", 4); /* movzwl (%rdi,%rcx,2),%ecx */
+	op_imm(c->e, false, ALU_CMP, CX, 1);
+	give_up_if(c, CC_B);
+	is_idle = jump_hole(c->e, CC_E);
+	_Static_assert(DP_JIT_ALIGN == 1 << 5, "the unit of ways");
+	op_reg(c->e, false, 0xc1, SHIFT_SHL, CX);
+	dp_emit_u8(c->e, 5);
+	op_regs(c->e, true, ALU_ADD, DI, CX);
+	store(c->e, AT(SP, (c->nsaved - 1) * 8), DX);
+	restore(c);
+	dp_emit_bytes(c->e, "\xff\xe7", 2); /* jmp *%rdi */
+	land_here(c->e, is_idle);
+}
+
 static void emit_end(struct calls *c)
 {
 	place(c);
@@ -155,7 +186,10 @@ static void emit_end(struct calls *c)
 	op_regs(c->e, true, ALU_XOR, CX, DI);
 	op_imm(c->e, true, ALU_CMP, CX, DP_KEPT_CALLS);
 	give_up_if(c, CC_AE);
-	give_up_unless_idle(c);
+	if (c->in->calls->ways)
+		take_way(c);
+	else
+		give_up_unless_idle(c);
 	store_imm(c->e, true, AT(DX, 0), 0);
 	finish(c);
 }

@@ -62,9 +62,10 @@ struct jit {
 
 /* Slots of struct dp_regs, as processor registers; NONE: not one. */
 #define NONE 0xff
-/* Words on the stack that are no register's either: what a stub has pushed, and the point. */
+/* Words on the stack that are no register's either: what a stub has pushed, the point, where a number is kept. */
 #define EVENT 0xfe
 #define POINT 0xfd
+#define KEPT 0xfc
 static const u8 reg_word_reg[] = {R15, R14, R13, R12, BP, BX,   R11,  R10,  R9,   R8,
 				  AX,  CX,  DX,  SI,  DI, NONE, NONE, NONE, NONE, SP};
 
@@ -151,6 +152,8 @@ static void enter(struct jit *j)
 		push(j->e, DI);
 		j->saved[j->nsaved++] = POINT;
 	}
+	if (j->in->is_way)
+		j->saved[j->nsaved++] = KEPT; /* by direct-calls.c */
 	save(j, AX);
 	if (j->in->flags) {
 		BYTES(j, "\x9f\x0f\x90\xc0"); /* lahf; seto %al */
@@ -167,7 +170,7 @@ static void leave(struct jit *j)
 	for (u32 i = j->nsaved; i-- > 0;) {
 		if (j->saved[i] == NONE)
 			BYTES(j, "\x58\x04\x7f\x9e"); /* pop %rax; add $127,%al; sahf */
-		else if (j->saved[i] == EVENT)
+		else if (j->saved[i] == EVENT || j->saved[i] == KEPT)
 			LEA(j, SP, SP, 8); /* keeps the flags */
 		else if (j->saved[i] == POINT)
 			pop(j->e, DI);
@@ -185,6 +188,17 @@ static s32 saved_at(const struct jit *j, u8 reg)
 		if (j->saved[i] == reg)
 			return (s32)(j->nsaved - 1 - i) * 8;
 	return -1;
+}
+
+/* The hit is done: the place of its call's number is free. */
+static void leave_done(struct jit *j)
+{
+	if (j->in->is_way) {
+		LOAD(j, DI, SP, saved_at(j, KEPT));
+		STORE_IMM(j, true, DI, 0, 0);
+	}
+	leave(j);
+	BYTES(j, "\xc3"); /* ret */
 }
 
 static s32 stack_pointer(const struct jit *j)
@@ -604,8 +618,7 @@ static void emit_filtered(struct jit *j, struct sequence *q)
 	thread_pointer(j, CX);
 	count(j, q, CX, DP_COUNT_FILTERED, UNCOUNTED);
 	effects(j, j->p.early);
-	leave(j);
-	BYTES(j, "\xc3"); /* ret */
+	leave_done(j);
 	describe(j, q);
 	land(j, UNCOUNTED);
 	STORE_IMM(j, true, CX, j->in->ctl->rseq_off + 8, 0);
@@ -630,8 +643,7 @@ static void emit_record(struct jit *j, struct sequence *commits, struct sequence
 	count(j, counts, SI, DP_COUNT_RECORDED, SHARED);
 	land(j, FINISH);
 	effects(j, j->p.neffects);
-	leave(j);
-	BYTES(j, "\xc3");
+	leave_done(j);
 	describe(j, commits);
 	describe(j, counts);
 	emit_lost(j, losts);
@@ -683,13 +695,17 @@ static int emit_stub(struct dp_emit *e, const struct dp_jit *jit)
 
 int dp_jit_compile(struct dp_emit *e, const u8 *code, u32 len, const struct dp_jit *jit)
 {
+	const struct dp_known_word number = {DP_REG_WORD(orig_ax), jit->number};
+	const struct dp_lower_for in = {.rt = jit->rt && jit->rt->ex_mask ? jit->rt : NULL,
+					.reg_words = readable(jit->shared),
+					.known = jit->is_way ? &number : NULL};
 	struct jit j = {.e = e, .in = jit};
 
 	if (jit->stub_to)
 		return emit_stub(e, jit);
 	if (jit->calls)
 		return dp_direct_calls(e, jit);
-	if (!dp_lower(&j.p, code, len, jit->rt && jit->rt->ex_mask ? jit->rt : NULL, readable(jit->shared), false))
+	if (!dp_lower(&j.p, code, len, &in))
 		return -EOPNOTSUPP;
 	if (j.p.nloads) /* memory of a process is for the general entry to read */
 		return -EOPNOTSUPP;

@@ -2,6 +2,9 @@
 /*
  * At which system calls the programs of an instruction have nothing to do, and the code that passes those by. A
  * program is followed once for each number (program/foretell.c); lines have the same one at many instructions.
+ *
+ * Where the number comes from the caller of the function, as in syscall(), all calls of a thread may come by: there the
+ * program has code for each number behind the call (struct dp_jit_ways).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -115,12 +118,11 @@ static bool keep_idle(struct dp_session *s, const struct dp_spot *sp, enum call_
 	return idle;
 }
 
-/* For all spots at the address of this one, the first of them; false: the code would have nothing to do. */
+/* For all spots at the address of this one, the first of them; false: one of them has to have each hit. */
 static bool find_calls(struct dp_session *s, const struct dp_spot *spots, u32 n, const struct dp_spot *sp,
 		       struct dp_jit_calls *calls)
 {
 	enum call_side side = side_of(sp);
-	bool any = false;
 
 	*calls = (struct dp_jit_calls){.is_end = side == CALL_END};
 	for (u32 i = 0; i < DP_KEPT_CALLS; i++)
@@ -128,9 +130,65 @@ static bool find_calls(struct dp_session *s, const struct dp_spot *spots, u32 n,
 	for (u32 i = 0; i < n; i++)
 		if (spots[i].addr == sp->addr && (&spots[i] < sp || !keep_idle(s, &spots[i], side, calls->numbers)))
 			return false;
+	return true;
+}
+
+/* Whether code for these calls has something to do. */
+static bool is_of_use(const struct dp_jit_calls *calls)
+{
 	for (u32 i = 0; i < DP_KEPT_CALLS / 8; i++)
-		any |= calls->numbers[i];
-	return any;
+		if (calls->numbers[i])
+			return true;
+	return calls->ways;
+}
+
+/* Control comes to the call only from the begin of its function. */
+static bool is_from_caller(const struct dp_spot *sp)
+{
+	const struct dp_func *f = dp_text_func(sp->text, sp->site.addr);
+
+	for (u64 at = f ? f->lo + 1 : 0; f && at < sp->site.addr; at++)
+		if (dp_text_is_target(sp->text, at))
+			return false;
+	return f;
+}
+
+/* Its program is the only one there. Behind a call whose number is kept guards have nothing to do. */
+static bool is_alone(const struct dp_spot *spots, u32 n, const struct dp_spot *sp)
+{
+	for (u32 i = 0; i < n; i++)
+		if (spots[i].addr == sp->addr && &spots[i] != sp && spots[i].owner < DP_GUARD_OWNER)
+			return false;
+	return true;
+}
+
+/*
+ * The code for each number behind a call, and the table in front of it; to NULL: only its size is asked for. Returns
+ * the bytes; 0: there is none. Code that does not reach what it needs is left out.
+ */
+static u64 make_ways(const struct dp_session *s, const struct dp_spot *sp, const struct dp_jit_calls *calls,
+		     struct dp_compile_for here, u8 *to)
+{
+	struct dp_jit_ways ways = {0};
+	u64 size = sizeof(ways), from = here.addr;
+	u8 buf[DP_JIT_MAX];
+	struct dp_emit e;
+
+	here.is_way = true;
+	for (u32 i = 0; i < DP_KEPT_CALLS && (size + DP_JIT_ENTRY) / DP_JIT_ALIGN <= UINT16_MAX; i++) {
+		here.addr = from + size;
+		here.number = i;
+		ways.v[i] = calls->numbers[i / 8] >> i % 8 & 1;
+		if (ways.v[i] || !may_be_kept(i) || dp_compile_spot(s, sp, &here, buf, &e))
+			continue;
+		if (to)
+			memcpy(to + size, buf, e.len);
+		ways.v[i] = (u16)((size + DP_JIT_ENTRY) / DP_JIT_ALIGN);
+		size += DP_ALIGN_UP(e.len, DP_JIT_ALIGN);
+	}
+	if (to)
+		memcpy(to, &ways, sizeof(ways));
+	return size > sizeof(ways) ? size : 0;
 }
 
 static int compile(const struct dp_spot *sp, const struct dp_control *ctl, const struct dp_jit_calls *calls, u64 entry,
@@ -156,6 +214,19 @@ static void ask_probe(struct dp_session *s, const struct dp_spot *sp)
 		p->knows_number = reads_number(p->event);
 }
 
+/* Behind size bytes; returns their new number. */
+static u64 lay_out_ways(const struct dp_session *s, const struct dp_spot *spots, u32 n, struct dp_spot *sp,
+			struct dp_jit_calls *calls, u64 size)
+{
+	u64 more = 0;
+
+	if (calls->is_end && is_from_caller(sp) && is_alone(spots, n, sp))
+		more = make_ways(s, sp, calls, (struct dp_compile_for){.ctl = &nothing}, NULL);
+	size += more && !size ? DP_JIT_ALIGN : 0; /* an address of 0 would mean: none */
+	sp->shared = calls->ways = more ? size : 0;
+	return size + more;
+}
+
 u64 dp_calls_lay_out(struct dp_session *s, struct dp_spot *spots, u32 n, u64 size)
 {
 	struct dp_jit_calls calls;
@@ -171,11 +242,12 @@ u64 dp_calls_lay_out(struct dp_session *s, struct dp_spot *spots, u32 n, u64 siz
 		struct dp_spot *sp = &spots[i];
 
 		if (!dp_spot_probe(s, sp)->knows_number || side_of(sp) == CALL_NONE || !dp_compile_is_wanted(s, sp) ||
-		    !find_calls(s, spots, n, sp, &calls) || compile(sp, &nothing, &calls, 0, 0, buf, &e))
+		    !find_calls(s, spots, n, sp, &calls))
 			continue;
-		size = DP_ALIGN_UP(size, DP_JIT_ALIGN);
+		size = lay_out_ways(s, spots, n, sp, &calls, DP_ALIGN_UP(size, DP_JIT_ALIGN));
+		if (!is_of_use(&calls) || compile(sp, &nothing, &calls, 0, 0, buf, &e))
+			continue;
 		sp->direct = size + DP_JIT_ENTRY;
-		sp->shared = 0;
 		sp->calls = DP_CALLS_OWN;
 		size += DP_ALIGN_UP(e.len, DP_JIT_ALIGN);
 	}
@@ -203,9 +275,14 @@ void dp_calls_share(const struct dp_session *s, struct dp_spot *spots, u32 n)
 bool dp_calls_write(const struct arming *a, const struct dp_spot *spots, u32 n, const struct dp_spot *sp, u64 at,
 		    u8 *to)
 {
+	const struct dp_compile_for here = {
+	    .ctl = a->ctl, .entry = a->entries[dp_entry_for(&sp->site)], .addr = sp->shared};
 	struct dp_jit_calls calls;
 	struct dp_emit e;
 
-	return a->ctl->caps & (DP_CAP_RDFSBASE | DP_CAP_FS_WORD) && find_calls(a->s, spots, n, sp, &calls) &&
-	       !compile(sp, a->ctl, &calls, a->entries[dp_entry_for(&sp->site)], at, to, &e);
+	if (!(a->ctl->caps & (DP_CAP_RDFSBASE | DP_CAP_FS_WORD)) || !find_calls(a->s, spots, n, sp, &calls))
+		return false;
+	if (sp->shared && dp_jit_usable(a->ctl) && make_ways(a->s, sp, &calls, here, to - (at - sp->shared)))
+		calls.ways = sp->shared;
+	return !compile(sp, a->ctl, &calls, here.entry, at, to, &e);
 }

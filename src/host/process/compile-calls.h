@@ -3,6 +3,7 @@
 #ifndef DP_COMPILE_CALLS_H
 #define DP_COMPILE_CALLS_H
 
+#include "base/emit.h"
 #include "host/process/session-priv.h"
 
 /* dp_spot.calls: it has such code, or another spot at its address has, which serves all of them. */
@@ -19,7 +20,19 @@ void dp_calls_share(const struct dp_session *s, struct dp_spot *spots, u32 n);
 bool dp_calls_write(const struct arming *a, const struct dp_spot *spots, u32 n, const struct dp_spot *sp, u64 at,
 		    u8 *to);
 
-/* process-compile.c: whether its program is not there yet, and whether it may be compiled; and programs. */
+/* Where a program's code is to run, and for what. */
+struct dp_compile_for {
+	const struct dp_control *ctl;
+	u64 entry, addr;
+	bool shared; /* for all spots that are alike */
+	bool is_way; /* for one call (struct dp_jit) */
+	u32 number;
+};
+
+/* process-compile.c: the program of a spot, into DP_JIT_MAX bytes. */
+int dp_compile_spot(const struct dp_session *s, const struct dp_spot *sp, const struct dp_compile_for *to, u8 *buf,
+		    struct dp_emit *e);
+/* Whether its program is not there yet, and whether it may be compiled; and programs. */
 bool dp_compile_is_due(const struct dp_session *s, const struct dp_probe *p);
 bool dp_compile_is_wanted(const struct dp_session *s, const struct dp_spot *sp);
 bool dp_compile_is_same(const struct dp_program *a, const struct dp_program *b);

@@ -22,24 +22,25 @@ static void addresses(const struct dp_session *s, const struct dp_probe *p, stru
 	rt->globals = dp_session_globals(s, p);
 }
 
-/* Compile the spot's program to run at addr; shared: for all spots that are alike. */
-static int compile(const struct dp_session *s, const struct dp_spot *sp, const struct dp_control *ctl, bool shared,
-		   u64 entry, u64 addr, u8 *buf, struct dp_emit *e)
+int dp_compile_spot(const struct dp_session *s, const struct dp_spot *sp, const struct dp_compile_for *to, u8 *buf,
+		    struct dp_emit *e)
 {
 	const struct dp_program *prog = &dp_spot_probe(s, sp)->event->prog;
 	struct dp_code_rt rt;
-	struct dp_jit jit = {.ctl = ctl,
-			     .entry = entry,
+	struct dp_jit jit = {.ctl = to->ctl,
+			     .entry = to->entry,
 			     .point = sp->point,
 			     .event = sp->owner,
 			     .addr = sp->addr,
 			     .flags = dp_entry_for(&sp->site) & DP_ENTRY_FLAGS,
 			     .zone = dp_entry_for(&sp->site) & DP_ENTRY_ZONE,
-			     .shared = shared,
+			     .shared = to->shared,
+			     .is_way = to->is_way,
+			     .number = to->number,
 			     .rt = &rt};
 
 	addresses(s, dp_spot_probe(s, sp), &rt);
-	dp_emit_init(e, buf, DP_JIT_MAX, addr);
+	dp_emit_init(e, buf, DP_JIT_MAX, to->addr);
 	return dp_jit_compile(e, prog->code, prog->len, &jit);
 }
 
@@ -170,9 +171,9 @@ static void find_kinds(const struct dp_session *s, const struct dp_spot *spots, 
 	}
 }
 
-static const struct dp_control nothing;
-
 /* ---- places ---- */
+
+static const struct dp_control nothing;
 
 /* Where the code of a kind is, if its spots share it; it is laid out behind *size bytes when that is not known yet. */
 static u64 shared_by(const struct dp_session *s, struct kind *kind, const struct dp_spot *sp, u64 *size)
@@ -182,7 +183,7 @@ static u64 shared_by(const struct dp_session *s, struct kind *kind, const struct
 
 	if (!kind || kind->shared || kind->n < SHARE_FROM)
 		return kind ? kind->shared : 0;
-	if (compile(s, sp, &nothing, true, 0, 0, buf, &e)) {
+	if (dp_compile_spot(s, sp, &(struct dp_compile_for){.ctl = &nothing, .shared = true}, buf, &e)) {
 		kind->n = 0; /* it has to know its place, or cannot be compiled */
 		return 0;
 	}
@@ -202,7 +203,7 @@ static u64 lay_out_spot(const struct dp_session *s, struct kinds *kinds, struct 
 		sp->direct = size;
 		return size + DP_JIT_STUB;
 	}
-	if (compile(s, sp, &nothing, false, 0, 0, buf, &e))
+	if (dp_compile_spot(s, sp, &(struct dp_compile_for){.ctl = &nothing}, buf, &e))
 		return size;
 	size = DP_ALIGN_UP(size, DP_JIT_ALIGN);
 	sp->direct = size + DP_JIT_ENTRY;
@@ -273,7 +274,10 @@ struct writing {
 static int compile_here(const struct writing *w, const struct dp_spot *sp, bool shared, u64 at, u8 *to,
 			struct dp_emit *e)
 {
-	return compile(w->s, sp, w->a->ctl, shared, w->a->entries[dp_entry_for(&sp->site)], at, to, e);
+	const struct dp_compile_for here = {
+	    .ctl = w->a->ctl, .entry = w->a->entries[dp_entry_for(&sp->site)], .addr = at, .shared = shared};
+
+	return dp_compile_spot(w->s, sp, &here, to, e);
 }
 
 /* The code that it shares is there: the first byte of what is compiled is no zero. */
@@ -294,7 +298,7 @@ static bool write_shared(const struct writing *w, const struct dp_spot *sp)
 /* Its code is there. */
 static bool write_direct(const struct writing *w, const struct dp_spot *sp)
 {
-	u64 at = sp->shared ? sp->direct : sp->direct - DP_JIT_ENTRY;
+	u64 at = sp->shared && !sp->calls ? sp->direct : sp->direct - DP_JIT_ENTRY;
 	u8 *to = w->all + (at - w->to.lo);
 	struct dp_emit e;
 
