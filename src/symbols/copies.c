@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "symbols/copies.h"
+#include "symbols/kept.h"
 #include "symbols/module-priv.h"
 
 static bool add(struct dp_func_copies *c, u64 addr, u32 *count)
@@ -145,6 +146,7 @@ static int find_functions(struct dp_module *m, const char *name, struct dp_func_
 struct named {
 	const char *name, *last; /* as the user wrote it; its last part, behind "::" */
 	struct dp_func_copies *copies;
+	struct mod_addrs inlined; /* all names of functions that are (dp_mod_note_inlined) */
 	bool failed;
 };
 
@@ -191,6 +193,17 @@ static bool is_named(Dwarf_Die *func, const struct named *want)
 	return same;
 }
 
+static void add_copies_of(Dwarf_Die *func, struct named *want)
+{
+	const char *name = dwarf_func_inline(func) ? dwarf_diename(func) : NULL;
+
+	if (!name)
+		return;
+	want->failed |= !dp_mod_note_inlined(&want->inlined, name);
+	if (is_named(func, want))
+		dwarf_func_inline_instances(func, add_copy, want);
+}
+
 /* dwarf_getfuncs() looks inside of functions, too, which takes most of its time. */
 static void inlined_below(Dwarf_Die *die, u32 depth, struct named *want)
 {
@@ -201,8 +214,7 @@ static void inlined_below(Dwarf_Die *die, u32 depth, struct named *want)
 	do {
 		switch (dwarf_tag(&d)) {
 		case DW_TAG_subprogram:
-			if (is_named(&d, want) && dwarf_func_inline(&d))
-				dwarf_func_inline_instances(&d, add_copy, want);
+			add_copies_of(&d, want);
 			break;
 		case DW_TAG_namespace:
 		case DW_TAG_module:
@@ -218,12 +230,17 @@ static void inlined_below(Dwarf_Die *die, u32 depth, struct named *want)
 
 static bool find_inlined(struct dp_module *m, const char *name, struct dp_func_copies *c)
 {
-	struct named want = {name, dp_mod_last_part(name), c, false};
+	struct named want = {name, dp_mod_last_part(name), c, {NULL}, false};
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die unit;
 
+	if (dp_mod_is_never_inlined(m, want.last))
+		return true;
 	while (dp_mod_next_unit(m, &cu, &unit))
 		inlined_below(&unit, 0, &want);
+	if (!want.failed)
+		dp_mod_keep_inlined(m, &want.inlined);
+	free(want.inlined.v);
 	return !want.failed;
 }
 

@@ -4,66 +4,27 @@
  * control may arrive, and the functions, as analysis.h has them. The next command maps that file, of which one function
  * needs a few pages, instead of looking through the module.
  *
- * A wrong answer can kill a process. So what is kept belongs to one file, by its identity and times, to its debug file,
- * and to one build of dprobes; it must be the user's, and nobody else may write to it; and where its pieces lie is not
- * read but computed. It is never written to, but replaced as a whole.
+ * A wrong answer can kill a process. See kept.h; and where the pieces of the file lie is not read but computed.
  */
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "symbols/module-priv.h"
+#include "symbols/kept.h"
 
-#define MAGIC "dpcode1"
-#define PREFIX "code-"
-#define KEEP_MOST (512u << 20) /* bytes of all files; beyond that the oldest go */
-#define KEEP_AGE 5000000000ll  /* ns; of files that were changed later, nothing is kept */
 #define PAGE 4096u
-
-const char *dp_module_keep_in;
 
 struct kept_text {
 	u64 lo, hi, nfuncs, gap;
 };
 
 struct kept_head {
-	char magic[8];
-	struct mod_file_id by, of, debug; /* dprobes, the module, and its debug file; all 0: it has none */
-	char build_id[80];
+	struct kept_of of; /* the debug file with its symbols */
 	u64 rewound, ntaken;
 	u32 complete, ntexts;
 	struct kept_text texts[]; /* behind them functions, the four bitmaps of each, and what data points to */
 };
-
-/* False: nothing about this module is kept. */
-static bool identify(struct dp_module *m, struct kept_head *h)
-{
-	struct stat by, of, debug;
-
-	memset(h, 0, sizeof(*h));
-	if (!m->build_id[0] || stat("/proc/self/exe", &by) || fstat(m->fd, &of))
-		return false;
-	if (!dp_mod_own_symtab(m) && dp_mod_open_debug(m) && !fstat(m->debug.fd, &debug))
-		h->debug = dp_mod_file_id(&debug);
-	memcpy(h->magic, MAGIC, sizeof(h->magic));
-	memcpy(h->build_id, m->build_id, sizeof(h->build_id));
-	h->by = dp_mod_file_id(&by);
-	h->of = dp_mod_file_id(&of);
-	return true;
-}
-
-static bool path_of(const struct kept_head *h, char *path, size_t size)
-{
-	return (size_t)snprintf(path, size, "%s/" PREFIX "%s-%llx-%llx", dp_module_keep_in, h->build_id,
-				(unsigned long long)h->of.dev, (unsigned long long)h->of.ino) < size;
-}
 
 /* ---- where the pieces lie ---- */
 
@@ -98,34 +59,6 @@ static u64 head_size(u32 ntexts)
 }
 
 /* ---- read ---- */
-
-int dp_module_open_kept(const char *path, u64 *size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	struct stat st;
-
-	if (fd < 0)
-		return -1;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 022) {
-		close(fd);
-		return -1;
-	}
-	*size = (u64)st.st_size;
-	return fd;
-}
-
-static struct kept_head *map_file(const char *path, u64 *size)
-{
-	int fd = dp_module_open_kept(path, size);
-	void *p = MAP_FAILED;
-
-	if (fd < 0)
-		return NULL;
-	if (*size >= head_size(0))
-		p = mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
-	close(fd);
-	return p == MAP_FAILED ? NULL : p;
-}
 
 static bool are_functions(const struct dp_func *f, u64 n, const struct kept_text *t)
 {
@@ -173,25 +106,25 @@ static void take_text(struct dp_code_text *ct, const struct kept_head *h, u32 i,
 	dp_mod_point_text(ct);
 }
 
+static bool identify(struct dp_module *m, struct kept_of *of)
+{
+	return dp_mod_code_bytes(m) >= MOD_KEEP_FROM && dp_kept_identify(m, "dpcode1", dp_mod_own_symtab(m), of);
+}
+
 bool dp_mod_load_kept(struct dp_module *m)
 {
 	u64 size = 0, end = head_size(m->an.ntexts);
-	char path[PATH_MAX];
 	struct piece v[PIECES];
-	struct kept_head want, *h;
+	struct kept_of want;
+	struct kept_head *h;
 
-	if (!dp_module_keep_in || dp_mod_code_bytes(m) < MOD_KEEP_FROM || !identify(m, &want) ||
-	    !path_of(&want, path, sizeof(path)))
-		return false;
-	h = map_file(path, &size);
+	h = identify(m, &want) ? dp_kept_map(&want, KEPT_CODE, &size) : NULL;
+	if (h && (size < head_size(0) || !agrees(m, h, size))) {
+		munmap(h, size);
+		h = NULL;
+	}
 	if (!h)
 		return false;
-	if (memcmp(h->magic, want.magic, sizeof(h->magic)) || memcmp(h->build_id, want.build_id, sizeof(h->build_id)) ||
-	    !dp_mod_same_file(&h->by, &want.by) || !dp_mod_same_file(&h->of, &want.of) ||
-	    !dp_mod_same_file(&h->debug, &want.debug) || !agrees(m, h, size)) {
-		munmap(h, size);
-		return false;
-	}
 	for (u32 i = 0; i < h->ntexts; i++) {
 		end = place_text(h, i, &m->an.texts[i], end, v);
 		take_text(&m->an.texts[i], h, i, v);
@@ -249,99 +182,33 @@ static bool write_all(const struct dp_module *m, const struct kept_head *h, int 
 	return good && put(fd, &taken) && put(fd, &head) && !ftruncate(fd, (off_t)end);
 }
 
-/* The oldest go until there is room. */
-static void make_room(void)
+/* That much was not known before. */
+static bool is_worth_keeping(const struct dp_module *m)
 {
-	char path[PATH_MAX], oldest[PATH_MAX];
-	u64 total, when, age;
-	struct dirent *e;
-	struct stat st;
-	DIR *d;
-
-	do {
-		d = opendir(dp_module_keep_in);
-		total = 0;
-		when = ~0ull;
-		while (d && (e = readdir(d))) {
-			if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) != 0 ||
-			    (size_t)snprintf(path, sizeof(path), "%s/%s", dp_module_keep_in, e->d_name) >=
-				sizeof(path) ||
-			    lstat(path, &st) || !S_ISREG(st.st_mode))
-				continue;
-			total += (u64)st.st_blocks * 512;
-			age = dp_mod_file_id(&st).modified;
-			if (age < when) {
-				when = age;
-				memcpy(oldest, path, sizeof(oldest));
-			}
-		}
-		if (d)
-			closedir(d);
-	} while (total > KEEP_MOST && !unlink(oldest));
-}
-
-void dp_module_make_keep_in(void)
-{
-	const char *slash = strrchr(dp_module_keep_in, '/');
-	char around[PATH_MAX];
-
-	if ((size_t)snprintf(around, sizeof(around), "%.*s", (int)(slash - dp_module_keep_in), dp_module_keep_in) <
-	    sizeof(around))
-		mkdir(around, 0700);
-	mkdir(dp_module_keep_in, 0700);
+	return m->collected && !m->analyse_rc && m->an.prepared && !m->an.short_of_memory &&
+	       (!m->kept.head || m->an.complete > m->kept.complete);
 }
 
 static void write_file(const struct dp_module *m, const struct kept_head *h)
 {
-	char path[PATH_MAX - 16], other[PATH_MAX];
-	bool good;
-	int fd;
+	struct kept_file file;
 
-	if (!path_of(h, path, sizeof(path)))
-		return;
-	dp_module_make_keep_in();
-	snprintf(other, sizeof(other), "%s.%d", path, (int)getpid());
-	fd = open(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return;
-	/* On the disk before it has its name: what a crash has left of it must not be believed. */
-	good = write_all(m, h, fd) && !fdatasync(fd);
-	good &= !close(fd);
-	if (!good || rename(other, path))
-		unlink(other);
-	else
-		make_room();
-}
-
-/* That much was not known before. */
-static bool is_worth_keeping(const struct dp_module *m)
-{
-	return dp_module_keep_in && m->collected && !m->analyse_rc && m->an.prepared && !m->an.short_of_memory &&
-	       (!m->kept.head || m->an.complete > m->kept.complete) && dp_mod_code_bytes(m) >= MOD_KEEP_FROM;
-}
-
-/*
- * The module is what it was when it was opened, and neither it nor its debug file had been changed a moment before:
- * what is changed then may be changed again and have the same times, which move by ticks, or once a page for who writes
- * through a mapping.
- */
-static bool is_at_rest(const struct dp_module *m, const struct kept_head *now)
-{
-	return dp_mod_same_file(&now->of, &m->id) && m->age > KEEP_AGE &&
-	       (s64)(m->id.changed + (u64)m->age - now->debug.changed) > KEEP_AGE;
+	if (dp_kept_begin(&h->of, KEPT_CODE, &file))
+		dp_kept_end(&file, write_all(m, h, file.fd));
 }
 
 void dp_mod_keep_code(struct dp_module *m)
 {
-	struct kept_head *h, now;
+	struct kept_of now;
+	struct kept_head *h;
 
-	if (!is_worth_keeping(m) || !identify(m, &now) || !is_at_rest(m, &now))
+	if (!is_worth_keeping(m) || !identify(m, &now) || !dp_kept_is_at_rest(m, &now))
 		return;
 	h = calloc(1, head_size(m->an.ntexts));
 	if (!m->taken_sorted)
 		m->taken_sorted = dp_sort_by(m->taken.v, m->taken.n, sizeof(*m->taken.v), 0);
 	if (h && m->taken_sorted) {
-		*h = now;
+		h->of = now;
 		h->rewound = m->an.rewound;
 		h->ntaken = m->taken.n;
 		h->complete = m->an.complete;

@@ -6,6 +6,7 @@ import mmap
 import os
 import re
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from tap import *  # noqa: E402,F403
@@ -277,13 +278,47 @@ def kept():
     assert kept_in(home) == first, (first, kept_in(home))
     for name, size, _ in first:
         with open(os.path.join(home, "dprobes", name), "r+b") as f:
-            f.truncate(size - 4096)
+            f.truncate(max(size - 4096, 0))
     counts(XDG_CACHE_HOME=home)
     assert [e[:2] for e in kept_in(home)] == [e[:2] for e in first], kept_in(home)
     for nowhere in ("/proc/no/such", os.path.join(home, "dprobes", first[0][0])):
         counts(XDG_CACHE_HOME=nowhere)
     counts(XDG_CACHE_HOME="", HOME="")
     stop(p)
+    shutil.rmtree(home)
+
+
+@test
+def inlined_names_kept():
+    """which functions have inlined copies is kept for the next command: the same places are found with it, without it,
+    and when it has been spoiled"""
+    home = tempfile.mkdtemp(prefix="dp-kept-")
+    this = os.environ["DPROBES"]
+    while time.time() - os.stat(this).st_ctime < 6:  # of a file that was just built nothing would be kept
+        time.sleep(1)
+
+    def places(name):
+        r = dprobes("trace", "p %s:%s count" % (this, name), "--", this, "help",
+                    env={**os.environ, "XDG_CACHE_HOME": home})
+        m = re.search(r"^(\d+) probes?,", r.stderr, re.M)
+        return int(m[1]) if m else 0
+
+    def lists():
+        return [name for name, _, _ in kept_in(home) if name.endswith("-inlined")]
+
+    # One that headers have, which is in many places, and one that is no more than itself.
+    names = ("dp_mod_same_file", "main")
+    found = [places(name) for name in names]
+    if found[0] <= 1:
+        raise Skip("no debug information in dprobes, or nothing is inlined")
+    assert found[1] == 1 and len(lists()) == 1, (found, kept_in(home))
+    assert [places(name) for name in names] == found
+    for spoil in (lambda f, size: f.truncate(size // 2), lambda f, size: f.write(b"x"),
+                  lambda f, size: (f.seek(8), f.write(b"\xff")), lambda f, size: f.truncate(0)):
+        for name, size, _ in kept_in(home):
+            with open(os.path.join(home, "dprobes", name), "r+b") as f:
+                spoil(f, size)
+        assert [places(name) for name in names] == found
     shutil.rmtree(home)
 
 
