@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The names of a module's functions that have been inlined somewhere, kept between commands: as a number for each, which
- * others may have, too. Of most functions that people name there is no inlined copy, and it takes all of the debug
- * information to find that out.
+ * The names of a module's functions that have been inlined somewhere, kept between commands: as a number for each,
+ * which others may have, too. Of most functions that people name there is no inlined copy, and it takes all of the
+ * debug information to find that out.
  */
 #include <dwarf.h>
 #include <elfutils/libdwelf.h>
