@@ -116,16 +116,24 @@ static void catch_one(struct dp_run *run, struct guard_message *c)
 void dp_run_catch(struct dp_run *run)
 {
 	struct guard_message m;
+	struct dp_hurry usual;
+	bool hurries = false;
 
 	if (run->no_watch || !dp_run_hear_starts(run))
 		return;
-	while (dp_run_next_start(&m)) /* more may come meanwhile */
+	while (dp_run_next_start(&m)) { /* more may come meanwhile */
+		if (!hurries)
+			dp_hurry_begin(&usual);
+		hurries = true;
 		if (m.op == GUARD_CAUGHT) {
 			catch_one(run, &m);
 		} else if (m.op == GUARD_LET_GO) {
 			count_let_go(run, &m);
 			dp_run_look_at(run, m.pid);
 		}
+	}
+	if (hurries)
+		dp_hurry_end(&usual);
 	dp_run_keep_guard(run);
 }
 

@@ -83,7 +83,7 @@ struct dp_tracer {
 	u64 handled;      /* signals whose actions are to be kept, as a mask */
 	u64 late_watches; /* set before attaching: of this region they are of the past, nobody gets their signals */
 	u64 lost;         /* of these: the kernel has set the default action, see note_reset() */
-	int old_nice, old_policy; /* our own */
+	struct dp_hurry usual;
 	sigset_t old_signals;
 	const struct dp_redirect *redirects; /* traps at these go on elsewhere */
 	u32 nredirects;

@@ -73,6 +73,18 @@ int dp_glance_begin(pid_t pid, pid_t tid);
 /* 0: it was looked at, and goes on. -EAGAIN: it has not stopped yet. -ESRCH: it has ended. */
 int dp_glance_end(pid_t tid, struct dp_glance *g);
 
+/* ---- those who wait for us come first (tracer.c) ---- */
+
+/*
+ * Somebody waits for us: be scheduled at once, also where every processor is busy (there, a mere nice value waits until
+ * the running thread's slice is over, milliseconds). Without the right to, as it is. Until the end of it.
+ */
+struct dp_hurry {
+	int policy, nice;
+};
+void dp_hurry_begin(struct dp_hurry *before);
+void dp_hurry_end(const struct dp_hurry *before);
+
 /* ---- programs that others start (park.c) ---- */
 
 #define DP_PARK_MAX 128 /* bytes of code that a waiting process runs */

@@ -118,32 +118,39 @@ void dp_await_stop(u64 us)
 	sigtimedwait(&stops, NULL, &most);
 }
 
-/*
- * Stopped threads wait for us: be scheduled at once while there are any, also where every processor is busy (there, a
- * mere nice value waits until the running thread's slice is over, milliseconds). Without the right to, as it is.
- */
-static void be_first(struct dp_tracer *t)
+void dp_hurry_begin(struct dp_hurry *before)
 {
 	struct sched_param first = {.sched_priority = 1};
 
-	dp_hear_stops(&t->old_signals);
-	t->old_policy = sched_getscheduler(0);
-	t->old_nice = getpriority(PRIO_PROCESS, 0);
-	if (t->old_policy != SCHED_OTHER && t->old_policy != SCHED_BATCH)
+	before->policy = sched_getscheduler(0);
+	if (before->policy != SCHED_OTHER && before->policy != SCHED_BATCH)
 		return;
+	before->nice = getpriority(PRIO_PROCESS, 0);
 	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first))
 		setpriority(PRIO_PROCESS, 0, -20);
 }
 
-static void be_usual(struct dp_tracer *t)
+void dp_hurry_end(const struct dp_hurry *before)
 {
 	struct sched_param usual = {0};
 
-	pthread_sigmask(SIG_SETMASK, &t->old_signals, NULL);
-	if (t->old_policy != SCHED_OTHER && t->old_policy != SCHED_BATCH)
+	if (before->policy != SCHED_OTHER && before->policy != SCHED_BATCH)
 		return;
-	sched_setscheduler(0, t->old_policy, &usual);
-	setpriority(PRIO_PROCESS, 0, t->old_nice);
+	sched_setscheduler(0, before->policy, &usual);
+	setpriority(PRIO_PROCESS, 0, before->nice);
+}
+
+/* Stopped threads wait for us while there are any. */
+static void be_first(struct dp_tracer *t)
+{
+	dp_hear_stops(&t->old_signals);
+	dp_hurry_begin(&t->usual);
+}
+
+static void be_usual(struct dp_tracer *t)
+{
+	pthread_sigmask(SIG_SETMASK, &t->old_signals, NULL);
+	dp_hurry_end(&t->usual);
 }
 
 /*
