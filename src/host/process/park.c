@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Processes that wait at their entry point, or where a thread has loaded a library, without a tracer, until probes are
- * in place. Should nobody come for them any more they go on by themselves after three seconds, and whoever brings them
- * there may be killed at any moment: nothing that needs a tracer is left in their code.
+ * Processes that wait at their entry point, or where a thread has loaded a library, until probes are in place: stopped
+ * by us, or without a tracer. Should nobody come for them any more they go on by themselves after three seconds, and
+ * whoever brings them there may be killed at any moment: nothing that needs a tracer is left in their code.
  */
 #include <elf.h>
 #include <errno.h>
@@ -85,12 +85,12 @@ static int signal_of(int status)
 	return status >> 16 || WSTOPSIG(status) == SYSCALL_STOP ? 0 : WSTOPSIG(status);
 }
 
-static void note_parked(const struct dp_parking *p)
+static void note_parked(const struct dp_parking *p, bool held)
 {
 	if (p)
-		dp_note_parked(p->pid, p->at, p->size);
+		dp_note_parked(p->pid, p->at, p->size, held ? p->tid : 0);
 	else
-		dp_note_parked(0, 0, 0);
+		dp_note_parked(0, 0, 0, 0);
 }
 
 static pid_t owed[OWED_MOST];
@@ -267,7 +267,7 @@ static int divert(struct dp_parking *p, const struct dp_mem *mem, struct dp_erro
 	return dp_mem_write(mem, p->entry, first, DP_JUMP_LEN, r ? NULL : err) ?: r;
 }
 
-int dp_park(struct dp_parking *p, pid_t pid, struct dp_error *err)
+int dp_park(struct dp_parking *p, pid_t pid, bool hold, struct dp_error *err)
 {
 	struct dp_mem mem;
 	int r = dp_mem_open(&mem, pid, err);
@@ -279,8 +279,9 @@ int dp_park(struct dp_parking *p, pid_t pid, struct dp_error *err)
 	p->entry = dp_passed(pid, AT_ENTRY);
 	r = divert(p, &mem, err);
 	dp_mem_close(&mem);
-	note_parked(r ? NULL : p);
-	ptrace(PTRACE_DETACH, pid, 0, 0);
+	note_parked(r ? NULL : p, hold);
+	if (r || !hold)
+		ptrace(PTRACE_DETACH, pid, 0, 0);
 	return r;
 }
 
@@ -322,11 +323,11 @@ int dp_unpark(struct dp_parking *p, void (*ready)(void *arg), void *arg, struct 
 {
 	struct user_regs_struct regs;
 	struct dp_mem mem;
-	bool waits = false;
+	bool waits = false, held = dp_parked_held(p->pid) == p->tid;
 	int status = 0, r = 0;
 
-	note_parked(NULL);
-	if (ptrace(PTRACE_SEIZE, p->tid, 0, 0))
+	note_parked(NULL, false);
+	if (!held && ptrace(PTRACE_SEIZE, p->tid, 0, 0))
 		return gone(p->pid, err);
 	/*
 	 * Arming may have sent the thread into code of ours, from which it comes back by itself: to the waiting code,
@@ -334,7 +335,7 @@ int dp_unpark(struct dp_parking *p, void (*ready)(void *arg), void *arg, struct 
 	 * stays for it.
 	 */
 	for (u32 i = 0;; i++) {
-		if (ptrace(PTRACE_INTERRUPT, p->tid, 0, 0) || look(p->tid, 0, &status) ||
+		if (((!held || i) && (ptrace(PTRACE_INTERRUPT, p->tid, 0, 0) || look(p->tid, 0, &status))) ||
 		    ptrace(PTRACE_GETREGS, p->tid, 0, &regs))
 			return gone(p->pid, err);
 		waits = dp_user_ip(&regs) - p->at < p->size;
@@ -480,11 +481,12 @@ static int park_here(struct dp_parking *p, pid_t tid, pid_t pid, struct dp_error
 		dp_user_call(&regs) = (u64)-1; /* no call is under way that could be begun anew */
 		r = ptrace(PTRACE_SETREGS, tid, 0, &regs) ? gone(pid, err) : 0;
 	}
-	note_parked(r ? NULL : p);
+	note_parked(r ? NULL : p, true);
 close:
 	dp_mem_close(&mem);
 out:
-	ptrace(PTRACE_DETACH, tid, 0, 0);
+	if (r)
+		ptrace(PTRACE_DETACH, tid, 0, 0);
 	return r;
 }
 
@@ -504,7 +506,7 @@ int dp_catch_start(struct dp_parking *p, pid_t pid, void (*go)(void *arg), void 
 	if (r)
 		return gone(pid, err);
 	if (!signal_of(status) && is_loading(pid))
-		return dp_park(p, pid, err);
+		return dp_park(p, pid, true, err);
 	ptrace(PTRACE_DETACH, pid, 0, (long)signal_of(status));
 	return dp_fail(err, E_TARGET_STUCK, "process %d has begun already", (int)pid);
 }
@@ -525,7 +527,7 @@ int dp_catch_load(struct dp_parking *p, pid_t tid, pid_t pid, void (*go)(void *a
 	if (r)
 		return gone(pid, err);
 	if (tid == pid && is_loading(pid) && !signal_of(status))
-		return dp_park(p, pid, err);
+		return dp_park(p, pid, true, err);
 	if (signal_of(status)) { /* its handler comes first; the library is found later */
 		ptrace(PTRACE_DETACH, tid, 0, (long)signal_of(status));
 		return gone(pid, err);

@@ -296,12 +296,22 @@ u64 dp_passed(pid_t pid, u64 type);
 
 /* ---- waiting at the entry point: struct dp_parking of process.h (park.c) ---- */
 
-/* A process that we trace, stopped before its entry point: it waits there for dp_unpark(), and is traced no more. */
-int dp_park(struct dp_parking *p, pid_t pid, struct dp_error *err);
+/*
+ * A process that we trace, stopped before its entry point: it waits there for dp_unpark(), held by us or else traced no
+ * more.
+ */
+int dp_park(struct dp_parking *p, pid_t pid, bool hold, struct dp_error *err);
 
 /* Whether a thread stands in the waiting code of the process that was parked last, and so in none of the program's. */
 bool dp_parked_at(pid_t pid, u64 ip);
-void dp_note_parked(pid_t pid, u64 at, u32 size); /* 0: nobody waits */
+void dp_note_parked(pid_t pid, u64 at, u32 size, pid_t held); /* 0: nobody waits */
+/*
+ * The thread of the process that stands there, still traced by us since it was caught, so that it need neither be
+ * stopped again nor spend a processor on waiting; 0: none. A tracer takes it as it is, and leaves it so where it still
+ * stands there. If we die, it waits by itself.
+ */
+pid_t dp_parked_held(pid_t pid);
+void dp_parked_let(void); /* it has been let go */
 /*
  * Let a thread run that was stopped for a step; not so the only one of a process that waits there, which has nothing to
  * do but to wait for its probes: it need not be stopped again for the next step. Whether it stays stopped.

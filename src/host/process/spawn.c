@@ -65,7 +65,7 @@ int dp_session_spawn(struct dp_session **out, char *const argv[], const struct d
 		r = dp_fail(err, E_FILE_OPEN, "%s: %s", argv[0], strerror(e));
 	close(result[0]);
 	if (!r)
-		r = dp_park(&parking, pid, err);
+		r = dp_park(&parking, pid, false, err);
 	if (!r)
 		r = dp_session_new(out, pid, opt, err);
 	if (!r) {

@@ -67,13 +67,25 @@ static struct {
 	pid_t pid;
 	u64 at;
 	u32 size;
+	pid_t held;
 } parked;
 
-void dp_note_parked(pid_t pid, u64 at, u32 size)
+void dp_note_parked(pid_t pid, u64 at, u32 size, pid_t held)
 {
 	parked.pid = pid;
 	parked.at = at;
 	parked.size = size;
+	parked.held = held;
+}
+
+pid_t dp_parked_held(pid_t pid)
+{
+	return parked.pid == pid ? parked.held : 0;
+}
+
+void dp_parked_let(void)
+{
+	parked.held = 0;
 }
 
 bool dp_parked_at(pid_t pid, u64 ip)

@@ -287,6 +287,24 @@ static bool is_ending(pid_t tracer)
 	return readlink(path, program, sizeof(program)) < 0 && errno == ENOENT;
 }
 
+/* The one that waits for us, stopped, since it was caught. */
+static int take_held(struct dp_tracer *t)
+{
+	pid_t tid = dp_parked_held(t->pid);
+
+	if (tid && ptrace(PTRACE_SETOPTIONS, tid, 0, DP_TRACE_OPTIONS)) {
+		dp_parked_let();
+		return -ESRCH;
+	}
+	if (tid && !add(t, tid))
+		return -ENOMEM;
+	if (tid) {
+		t->v[0].running = false;
+		t->v[0].stopped_at = dp_now_ns();
+	}
+	return 0;
+}
+
 static int attach(struct dp_tracer *t, pid_t pid, u64 late, struct dp_error *err)
 {
 	int r;
@@ -295,14 +313,16 @@ static int attach(struct dp_tracer *t, pid_t pid, u64 late, struct dp_error *err
 	t->pid = pid;
 	t->late_watches = late;
 	be_first(t);
+	r = take_held(t);
 	/*
 	 * Until a look finds nobody new: threads that are born of a seized thread are attached by the kernel, those of
 	 * a thread not yet seized show up here. Both may happen at once.
 	 */
-	do {
-		r = seize_new(t);
-		dp_tracer_pump(t);
-	} while (r > 0);
+	if (!r)
+		do {
+			r = seize_new(t);
+			dp_tracer_pump(t);
+		} while (r > 0);
 	if (r < 0 || t->n == 0) {
 		r = fail_attach(t, r < 0 ? r : -EPERM, err);
 		dp_tracer_detach(t);
@@ -363,11 +383,27 @@ bool dp_resume_unless_parked(struct dp_tracer *t, struct dp_thread *th)
 	return false;
 }
 
+/* It has still nothing to do but to wait, as before we came. */
+static bool stays_held(const struct dp_tracer *t, const struct dp_thread *th)
+{
+	struct user_regs_struct regs;
+
+	return !th->running && !th->group_stop && !th->signal && !ptrace(PTRACE_GETREGS, th->tid, 0, &regs) &&
+	       dp_parked_at(t->pid, dp_user_ip(&regs));
+}
+
 void dp_tracer_release(struct dp_tracer *t, struct dp_thread *th)
 {
+	bool held = th->tid == dp_parked_held(t->pid);
+
 	if (th->gone || th->released)
 		return;
-	ptrace(PTRACE_DETACH, th->tid, 0, (long)th->signal);
+	if (held && !stays_held(t, th)) {
+		dp_parked_let();
+		held = false;
+	}
+	if (!held)
+		ptrace(PTRACE_DETACH, th->tid, 0, (long)th->signal);
 	th->signal = 0;
 	th->released = true;
 	t->held -= th->foreign;
@@ -600,7 +636,8 @@ void dp_tracer_resume_all(struct dp_tracer *t)
 
 static bool adopt(struct dp_tracer *t, pid_t pid, pid_t tid)
 {
-	return tid > 0 && !find(t, tid) && tracer_of(pid, tid) == getpid() && add(t, tid);
+	return tid > 0 && !find(t, tid) && tid != dp_parked_held(t->pid) && tracer_of(pid, tid) == getpid() &&
+	       add(t, tid);
 }
 
 static bool adopt_child(struct dp_tracer *t, pid_t child)
