@@ -34,6 +34,13 @@ struct arming {
 	struct dp_control *ctl; /* image of the control block and its tables */
 	struct dp_range *areas; /* merged */
 	u32 nareas;
+	struct dp_call opening[4]; /* of the main mapping, */
+	struct dp_call place;    /* and that the page of global variables keeps its place: made behind the next calls */
+	struct dp_call *mapping; /* of the areas, too; NULL: not yet */
+	struct dp_call sharing[2]; /* of the rings */
+	struct dp_call
+	    asking[2]; /* for the actions of SIGTRAP and SIGSEGV, where nothing runs that could change them */
+	int rings_fd;
 	bool mapped;
 	bool wiped;               /* what is wiped in forked children is */
 	u32 unseen;               /* threads that could not be stopped in the last round */
@@ -104,6 +111,8 @@ int dp_arm_settle(struct dp_session *s, const struct dp_spot *spots, u32 n, stru
 /* arm-steps.c, for the same three */
 /* For parts, too, that have changed a->ctl: the block without its tables, for a successor and into the process. */
 int dp_arm_put_control(struct arming *a, struct dp_error *err);
+/* The calls that map a->areas; free() them. NULL: no memory. */
+struct dp_call *dp_arm_area_calls(const struct arming *a);
 /* Map a->areas and write the plan's detours. */
 int dp_arm_map_areas(struct arming *a, struct dp_error *err);
 /* arm-detours.c: all detours of the plan, into areas that are mapped. */
@@ -111,6 +120,8 @@ int dp_arm_write_detours(struct arming *a, struct dp_error *err);
 /* Calls of the process; one that the kernel refuses is E_TARGET_CALL. */
 int dp_arm_calls(struct arming *a, struct dp_call *v, u32 n, const char *what, struct dp_error *err);
 int dp_arm_made(const struct dp_call *v, u32 n, const char *what, struct dp_error *err); /* of calls that were made */
+/* For what stands there, behind the next calls, so that dp_arm_take_signal() need not. */
+void dp_arm_ask_signals(struct arming *a);
 /* Our handler before the action that stands there, which is left in old, a part of the control block. */
 int dp_arm_take_signal(struct arming *a, int sig, u64 old[4], struct dp_error *err);
 int dp_arm_publish(struct arming *a, struct dp_error *err);

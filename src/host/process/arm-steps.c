@@ -25,6 +25,8 @@
 	(~(SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGFPE) | \
 	   SIGNAL_BIT(SIGSYS)))
 
+#define ANSWERS 2304 /* in the page of the calls: behind them, and before what others have in it */
+
 int dp_arm_made(const struct dp_call *v, u32 n, const char *what, struct dp_error *err)
 {
 	for (u32 i = 0; i < n; i++)
@@ -65,22 +67,26 @@ void dp_arm_set_clock(struct arming *a)
 	a->ctl->clock_mult = clock.mult;
 }
 
+struct dp_call *dp_arm_area_calls(const struct arming *a)
+{
+	struct dp_call *v = calloc(a->nareas + 1ull, sizeof(*v));
+
+	for (u32 i = 0; v && i < a->nareas; i++)
+		v[i] = (struct dp_call){SYS_mmap,
+					{a->areas[i].lo, a->areas[i].hi - a->areas[i].lo, PROT_READ | PROT_EXEC,
+					 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (u64)-1, 0},
+					0};
+	return v;
+}
+
 int dp_arm_map_areas(struct arming *a, struct dp_error *err)
 {
-	struct dp_call calls[32];
-	int r = 0;
+	struct dp_call *calls = dp_arm_area_calls(a);
+	int r = calls ? 0 : dp_fail(err, E_ARM_NOMEM, "areas");
 
-	for (u32 i = 0; i < a->nareas && !r; i += 32) {
-		u32 n = DP_MIN(32u, a->nareas - i);
-
-		for (u32 k = 0; k < n; k++)
-			calls[k] = (struct dp_call){
-			    SYS_mmap,
-			    {a->areas[i + k].lo, a->areas[i + k].hi - a->areas[i + k].lo, PROT_READ | PROT_EXEC,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (u64)-1, 0},
-			    0};
-		r = dp_arm_calls(a, calls, n, "mapping the detours", err);
-	}
+	for (u32 i = 0; i < a->nareas && !r; i += 32)
+		r = dp_arm_calls(a, calls + i, DP_MIN(32u, a->nareas - i), "mapping the detours", err);
+	free(calls);
 	return r ? r : dp_arm_write_detours(a, err);
 }
 
@@ -130,15 +136,37 @@ static int put_action(struct arming *a, int sig, const u64 v[4], struct dp_error
 	return r;
 }
 
+static struct dp_call ask_for(const struct arming *a, int sig)
+{
+	u64 at = a->remote.table + ANSWERS + (sig == SIGSEGV) * 4 * sizeof(u64);
+
+	return (struct dp_call){SYS_rt_sigaction, {(u64)sig, 0, at, 8}, 0};
+}
+
+void dp_arm_ask_signals(struct arming *a)
+{
+	u32 n = 1 + !!a->ctl->segv_taken;
+
+	a->asking[0] = ask_for(a, SIGTRAP);
+	a->asking[1] = n > 1 ? ask_for(a, SIGSEGV) : (struct dp_call){0};
+	dp_remote_later(&a->remote, a->asking, n);
+}
+
 /* The second net: our handler before the program's own, whose action is remembered. */
 int dp_arm_take_signal(struct arming *a, int sig, u64 old[4], struct dp_error *err)
 {
-	u64 scratch = a->remote.table + 3072, ours[4];
-	struct dp_call ask = {SYS_rt_sigaction, {(u64)sig, 0, scratch, 8}, 0};
-	int r = dp_arm_calls(a, &ask, 1, "rt_sigaction", err);
+	struct dp_call ask = a->asking[sig == SIGSEGV];
+	u64 ours[4];
+	int r = 0;
 
+	if (ask.nr) {
+		r = dp_arm_made(&ask, 1, "rt_sigaction", err);
+	} else {
+		ask = ask_for(a, sig);
+		r = dp_arm_calls(a, &ask, 1, "rt_sigaction", err);
+	}
 	if (!r)
-		r = dp_mem_read(&a->mem, scratch, old, 4 * sizeof(*old), err);
+		r = dp_mem_read(&a->mem, ask.arg[2], old, 4 * sizeof(*old), err);
 	if (r)
 		return r;
 	if (sig == SIGTRAP)

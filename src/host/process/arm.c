@@ -210,19 +210,69 @@ static int map_region(struct arming *a, struct dp_error *err)
 
 	if (r)
 		return r;
-	/* The control block first: from then on a successor can clean up. */
-	r = dp_mem_write(&a->mem, s->control, a->ctl, sizeof(*a->ctl), err);
+	/* The control block first, with the areas that are about to be mapped: from then on a successor can clean up. */
+	r = dp_mem_write(&a->mem, s->control, a->ctl, a->ctl->size, err);
 	if (!r)
 		r = write_blob(a, err);
 	a->mapped = !r;
 	if (!r)
 		r = dp_remote_stub(&a->remote, SYS_mprotect, open_table, err);
-	if (!r)
-		r = dp_remote_calls(&a->remote, calls, DP_ARRAY_SIZE(calls), err);
-	if (!r)
-		r = dp_arm_made(calls, 2, "opening the main mapping", err);
-	a->wiped = !r && !calls[2].ret;
+	_Static_assert(sizeof(calls) == sizeof(a->opening), "all of them");
+	memcpy(a->opening, calls, sizeof(calls));
+	dp_remote_later(&a->remote, a->opening, DP_ARRAY_SIZE(calls));
 	return r;
+}
+
+/* The process has mapped what we have. */
+static int check_rings(struct arming *a, struct dp_error *err)
+{
+	int r = a->remote.nlater ? dp_remote_calls(&a->remote, NULL, 0, err) : 0;
+
+	if (!r)
+		r = dp_share_made(&a->sharing[0], err);
+	if (!r && !dp_is_shared_at(a->s->pid, a->rings_fd, a->sharing[0].arg[0]))
+		r = dp_fail(err, E_TARGET_SHARE, "process %d maps something else", (int)a->s->pid);
+	return r;
+}
+
+/* What map_region() and others have left to the calls that were made since. */
+static int check_opened(struct arming *a, struct dp_error *err)
+{
+	int r = dp_arm_made(a->opening, 2, "opening the main mapping", err);
+
+	a->wiped = !r && !a->opening[2].ret;
+	if (!r && a->place.nr)
+		r = dp_arm_made(&a->place, 1, "mapping the place of global variables", err);
+	if (!r && a->mapping)
+		r = dp_arm_made(a->mapping, a->nareas, "mapping the detours", err);
+	/* After the page is wiped in children: it says whose it is. */
+	return r ? r : dp_mem_write(&a->mem, a->ctl->tids + a->ctl->nslots * 4ull, &a->ctl->pid, 4, err);
+}
+
+/*
+ * The place of the page of global variables, should they come later, and the areas where they are few; and the actions
+ * of signals, where the program does not run meanwhile.
+ */
+static int map_later(struct arming *a, struct dp_error *err)
+{
+	struct dp_session *s = a->s;
+
+	if (a->lay.end != a->lay.rings_end && !s->globals_off) {
+		a->place = (struct dp_call){SYS_mmap,
+					    {s->region + a->lay.rings_end, PAGE, PROT_NONE,
+					     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, (u64)-1, 0},
+					    0};
+		dp_remote_later(&a->remote, &a->place, 1);
+	}
+	if (a->tracer.n == 1 && dp_parked_held(s->pid))
+		dp_arm_ask_signals(a);
+	if (a->remote.nlater + a->nareas > DP_REMOTE_LATER)
+		return 0;
+	a->mapping = dp_arm_area_calls(a);
+	if (!a->mapping)
+		return dp_fail(err, E_ARM_NOMEM, "areas");
+	dp_remote_later(&a->remote, a->mapping, a->nareas);
+	return 0;
 }
 
 /* The rings' file in both; the result is our descriptor of it. */
@@ -232,10 +282,12 @@ static int share_rings(struct arming *a, u64 addr, u64 size, struct dp_error *er
 
 	if (fd < 0)
 		return fd;
-	r = dp_share_file(&a->remote, a->s->pidfd, fd, false, addr, size, false, err);
+	r = dp_share_file(&a->remote, a->s->pidfd, fd, false, addr, size, false, a->sharing, err);
 	if (r) {
 		close(fd);
-		fd = r == -dp_error_info(E_TARGET_SHARE)->number ? dp_share_theirs(&a->remote, addr, size, err) : -1;
+		fd = r == -dp_error_info(E_TARGET_SHARE)->number
+			 ? dp_share_theirs(&a->remote, addr, size, a->sharing, err)
+			 : -1;
 	}
 	return fd;
 }
@@ -246,17 +298,13 @@ static int map_rings(struct arming *a, struct dp_error *err)
 	u64 addr = s->region + a->lay.rings, size = a->lay.rings_end - a->lay.rings;
 	int fd = share_rings(a, addr, size, err), r;
 	const struct dp_rings *g = &s->rings.g;
-	bool there;
 
 	if (fd < 0)
 		return -EIO;
-	there = dp_is_shared_at(s->pid, fd, addr);
+	a->rings_fd = fd;
 	r = dp_session_map_rings(s, fd, addr, size, err);
-	close(fd);
 	if (r)
 		return r;
-	if (!there)
-		return dp_fail(err, E_TARGET_SHARE, "process %d maps something else", (int)s->pid);
 	if (!dp_ring_map_lay_out(&s->rings, a->lay.ncpus, a->lay.ncpus * 2, s->changes.probes, a->lay.ring_size))
 		return dp_fail(err, E_TARGET_CALL, "the log rings: %u of %llu bytes", a->lay.ncpus * 2,
 			       (unsigned long long)a->lay.ring_size);
@@ -277,20 +325,15 @@ static int map_rings(struct arming *a, struct dp_error *err)
 	return 0;
 }
 
-/* The page of global variables, or one that keeps its place, should they come later. */
 static int map_globals(struct arming *a, struct dp_error *err)
 {
 	struct dp_session *s = a->s;
 	u64 at = s->region + a->lay.rings_end;
-	struct dp_call keep = {
-	    SYS_mmap, {at, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, (u64)-1, 0}, 0};
 	int r;
 
-	if (a->lay.end == a->lay.rings_end)
-		return 0;
 	if (!s->globals_off)
-		return dp_arm_calls(a, &keep, 1, "mapping the place of global variables", err);
-	r = dp_share_file(&a->remote, s->pidfd, s->opt.globals_fd, true, at, PAGE, false, err);
+		return 0;
+	r = dp_share_file(&a->remote, s->pidfd, s->opt.globals_fd, true, at, PAGE, false, NULL, err);
 	s->changes.has_globals = !r;
 	return r;
 }
@@ -311,9 +354,11 @@ static int fill_region(struct arming *a, struct dp_error *err)
 	if (!r)
 		r = map_region(a, err);
 	if (!r)
-		r = dp_mem_write(&a->mem, a->ctl->tids + a->ctl->nslots * 4ull, &a->ctl->pid, 4, err);
+		r = map_later(a, err);
 	if (!r)
 		r = map_rings(a, err);
+	if (!r)
+		r = check_opened(a, err);
 	if (!r)
 		r = map_globals(a, err);
 	/* All tables, before there is anything that a successor or the first signal looks up in them. */
@@ -322,9 +367,9 @@ static int fill_region(struct arming *a, struct dp_error *err)
 		dp_record_renew(s);
 	}
 	if (!r)
-		r = dp_mem_write(&a->mem, s->control, a->ctl, a->ctl->size, err);
+		r = dp_mem_write(&a->mem, s->control, a->ctl, sizeof(*a->ctl), err);
 	if (!r)
-		r = dp_arm_map_areas(a, err);
+		r = a->mapping ? dp_arm_write_detours(a, err) : dp_arm_map_areas(a, err);
 	if (!r)
 		r = dp_compile_write(a, s->spots, s->nspots, &s->plan,
 				     (struct dp_range){a->ctl->jit_lo, a->ctl->jit_lo + s->changes.jit_used}, err);
@@ -332,6 +377,8 @@ static int fill_region(struct arming *a, struct dp_error *err)
 		r = dp_arm_take_signal(a, SIGTRAP, a->ctl->old_trap, err);
 	if (!r && a->ctl->segv_taken)
 		r = dp_arm_take_signal(a, SIGSEGV, a->ctl->old_segv, err);
+	if (!r)
+		r = check_rings(a, err);
 	return r ? r : dp_parts_step(a, DP_PART_FILL, err);
 }
 
@@ -387,7 +434,7 @@ static int plan_and_settle(struct arming *a, struct dp_error *err)
 
 int dp_arm(struct dp_session *s, struct dp_error *err)
 {
-	struct arming a = {.s = s, .plan = &s->plan, .mem = {s->pid, -1}};
+	struct arming a = {.s = s, .plan = &s->plan, .mem = {s->pid, -1}, .rings_fd = -1};
 	struct dp_withdrawn wd = {.kept_bytes = 0};
 	u64 begin = dp_now_ns(), attached;
 	int r = dp_maps_read(&a.now, s->pid, err);
@@ -449,6 +496,9 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 	dp_mem_close(&a.mem);
 	dp_maps_free(&a.now);
 	free(a.old.v);
+	if (a.rings_fd >= 0)
+		close(a.rings_fd);
+	free(a.mapping);
 	free(a.areas);
 	free(a.ctl);
 	return r;

@@ -74,7 +74,8 @@ int dp_first_map(struct arming *a, struct dp_error *err)
 
 	if (!s->globals_off || s->changes.has_globals)
 		return 0;
-	r = dp_share_file(&a->remote, s->pidfd, s->opt.globals_fd, true, s->region + s->globals_off, PAGE, true, err);
+	r = dp_share_file(&a->remote, s->pidfd, s->opt.globals_fd, true, s->region + s->globals_off, PAGE, true, NULL,
+			  err);
 	s->changes.has_globals = !r;
 	return r;
 }

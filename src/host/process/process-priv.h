@@ -207,6 +207,8 @@ struct dp_remote {
 	u32 nslots;
 	struct dp_follow follow;
 	const struct dp_maps *maps;
+	struct dp_call *later[32]; /* calls that are made behind the next ones */
+	u32 nlater;
 	u64 looked; /* when its control group was not frozen, */
 	int group;  /* as this file has told; -1: there is none to be seen */
 };
@@ -254,6 +256,12 @@ int dp_remote_retire(struct dp_remote *r, struct dp_error *err);
 
 /* Up to 32 calls through the service loop, results in v[].ret. */
 int dp_remote_calls(struct dp_remote *r, struct dp_call *v, u32 n, struct dp_error *err);
+/*
+ * Calls that nobody waits for are made behind the next ones, so that the thread is sent once for both: each time it may
+ * have to wait for a processor. v stays where it is until then; so few fit.
+ */
+#define DP_REMOTE_LATER 24
+void dp_remote_later(struct dp_remote *r, struct dp_call *v, u32 n);
 
 /*
  * What a predecessor that was killed in dp_share_file() left open in the process, as far as it can be told; before any

@@ -603,7 +603,7 @@ static void follow_table(struct dp_remote *r, struct dp_thread *th, struct dp_ca
 	dp_follow_begin(&r->follow, r->tracer, th, own, n + 1, r->service, r->service_end);
 }
 
-int dp_remote_calls(struct dp_remote *r, struct dp_call *v, u32 n, struct dp_error *err)
+static int make_calls(struct dp_remote *r, struct dp_call *v, u32 n, struct dp_error *err)
 {
 	struct dp_call table[33 + 1], own[33 + 1];
 	struct user_regs_struct regs;
@@ -639,6 +639,36 @@ int dp_remote_calls(struct dp_remote *r, struct dp_call *v, u32 n, struct dp_err
 		v[i].ret = no[i] ? -no[i] : r->follow.lifts ? own[i].ret : table[i].ret;
 	if (r->follow.lifts)
 		dp_follow_end(&r->follow, r->tracer);
+	return e;
+}
+
+void dp_remote_later(struct dp_remote *r, struct dp_call *v, u32 n)
+{
+	for (u32 i = 0; i < n; i++)
+		r->later[r->nlater++] = &v[i];
+}
+
+int dp_remote_calls(struct dp_remote *r, struct dp_call *v, u32 n, struct dp_error *err)
+{
+	struct dp_call all[32];
+	u32 k = r->nlater;
+	int e = 0;
+
+	if (!k || n + k > DP_ARRAY_SIZE(all)) {
+		e = make_calls(r, v, n, err);
+		return !e && k ? dp_remote_calls(r, NULL, 0, err) : e;
+	}
+	/* The caller's come first: a successor looks for them at the begin of the table (dp_share_clean()). */
+	if (n)
+		memcpy(all, v, n * sizeof(*v));
+	for (u32 i = 0; i < k; i++)
+		all[n + i] = *r->later[i];
+	r->nlater = 0;
+	e = make_calls(r, all, n + k, err);
+	for (u32 i = 0; !e && i < n; i++)
+		v[i].ret = all[i].ret;
+	for (u32 i = 0; !e && i < k; i++)
+		r->later[i]->ret = all[n + i].ret;
 	return e;
 }
 

@@ -300,16 +300,18 @@ void dp_first_cancel(struct dp_session *s);
 /* shared.c */
 /*
  * Map size bytes of our file fd at addr in the process, shared. was_there: a dprobes that was killed may have left a
- * descriptor of it in the process. replace: in the place of what we have mapped there. E_TARGET_SHARE besides the
- * errors of calls.
+ * descriptor of it in the process. replace: in the place of what we have mapped there. later: its last two calls are
+ * left to the next ones (dp_remote_later()), and looked at by dp_share_made() then; NULL: they are made at once.
+ * E_TARGET_SHARE besides the errors of calls.
  */
 int dp_share_file(struct dp_remote *r, int pidfd, int fd, bool was_there, u64 addr, u64 size, bool replace,
-		  struct dp_error *err);
+		  struct dp_call later[2], struct dp_error *err);
+int dp_share_made(const struct dp_call *mapping, struct dp_error *err);
 /*
  * The same with a memory file that the process makes, where no descriptor can be sent to it (one that has only one
  * left, or whose first thread has ended, before Linux 6.9). The result is our descriptor of it, sealed.
  */
-int dp_share_theirs(struct dp_remote *r, u64 addr, u64 size, struct dp_error *err);
+int dp_share_theirs(struct dp_remote *r, u64 addr, u64 size, struct dp_call later[2], struct dp_error *err);
 bool dp_is_shared_at(pid_t pid, int fd, u64 addr);
 
 /* memfile.c */

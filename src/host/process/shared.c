@@ -124,20 +124,30 @@ static bool is_file(const char *path, void *arg)
 	return !stat(path, &st) && st.st_ino == file->st_ino && st.st_dev == file->st_dev && S_ISREG(st.st_mode);
 }
 
-static int map_there(struct dp_remote *r, u64 there, u64 addr, u64 size, bool replace, struct dp_error *err)
+int dp_share_made(const struct dp_call *mapping, struct dp_error *err)
+{
+	return mapping->ret == (s64)mapping->arg[0]
+		   ? 0
+		   : dp_fail(err, E_TARGET_CALL, "mmap of shared memory: %s", strerror((int)-mapping->ret));
+}
+
+static int map_there(struct dp_remote *r, u64 there, u64 addr, u64 size, bool replace, struct dp_call later[2],
+		     struct dp_error *err)
 {
 	u64 fixed = replace ? MAP_FIXED : MAP_FIXED_NOREPLACE;
 	struct dp_call calls[] = {
 	    {SYS_mmap, {addr, size, PROT_READ | PROT_WRITE, MAP_SHARED | fixed, there, 0}, 0},
 	    {SYS_close, {there}, 0},
 	};
-	int e = dp_remote_calls(r, calls, DP_ARRAY_SIZE(calls), err);
+	int e;
 
-	if (e)
-		return e;
-	return calls[0].ret == (s64)addr
-		   ? 0
-		   : dp_fail(err, E_TARGET_CALL, "mmap of shared memory: %s", strerror((int)-calls[0].ret));
+	if (later) {
+		memcpy(later, calls, sizeof(calls));
+		dp_remote_later(r, later, DP_ARRAY_SIZE(calls));
+		return 0;
+	}
+	e = dp_remote_calls(r, calls, DP_ARRAY_SIZE(calls), err);
+	return e ? e : dp_share_made(&calls[0], err);
 }
 
 /* A process is known by its first thread; where that has ended, by another one (Linux 6.9). */
@@ -149,7 +159,7 @@ static int open_pidfd(pid_t pid)
 }
 
 int dp_share_file(struct dp_remote *r, int pidfd, int fd, bool was_there, u64 addr, u64 size, bool replace,
-		  struct dp_error *err)
+		  struct dp_call later[2], struct dp_error *err)
 {
 	struct dp_call pair = {SYS_socketpair, {AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, r->table + SCRATCH, 0, MARK}, 0};
 	int own = dp_memory_tid(r->tracer->pid) == r->tracer->pid ? -1 : open_pidfd(r->tracer->pid);
@@ -179,7 +189,7 @@ int dp_share_file(struct dp_remote *r, int pidfd, int fd, bool was_there, u64 ad
 		close(end);
 	if (e || there < 0)
 		return (int)(e ? e : there);
-	return map_there(r, (u64)there, addr, size, replace, err);
+	return map_there(r, (u64)there, addr, size, replace, later, err);
 }
 
 static uid_t user_of(pid_t pid)
@@ -192,7 +202,7 @@ static uid_t user_of(pid_t pid)
 	return v[3]; /* of its files */
 }
 
-int dp_share_theirs(struct dp_remote *r, u64 addr, u64 size, struct dp_error *err)
+int dp_share_theirs(struct dp_remote *r, u64 addr, u64 size, struct dp_call later[2], struct dp_error *err)
 {
 	static const char name[] = "dprobes-rings";
 	struct dp_call make = {SYS_memfd_create, {r->table + SCRATCH, MFD_CLOEXEC | MFD_ALLOW_SEALING}, 0};
@@ -214,7 +224,7 @@ int dp_share_theirs(struct dp_remote *r, u64 addr, u64 size, struct dp_error *er
 		dp_remote_calls(r, &shut, 1, NULL);
 		return fd;
 	}
-	e = map_there(r, (u64)make.ret, addr, size, false, err);
+	e = map_there(r, (u64)make.ret, addr, size, false, later, err);
 	if (e) {
 		close(fd);
 		return e;
