@@ -195,7 +195,7 @@ struct run_ended *dp_run_ended_new(const struct run_module *m, volatile const u6
 	return e;
 }
 
-void dp_run_keep_ended(const struct dp_run *run, struct run_module *m, struct run_ended *e)
+void dp_run_keep_ended(struct dp_run *run, struct run_module *m, struct run_ended *e)
 {
 	u32 most = !run->log && dp_agg_any_merged(&m->unit) ? ENDED_MAX_MERGED : ENDED_MAX;
 	struct run_ended **p = &m->ended;

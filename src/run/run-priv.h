@@ -173,13 +173,14 @@ struct run_unwritten { /* a record that goes into the log next */
 struct dp_run {
 	struct run_module *modules;
 	char state[4096];                     /* directory; "": this run leaves nothing behind */
+	u32 nspares;                          /* files in it that are to be used again */
 	u32 numbers;                          /* of modules given so far */
 	struct run_journal *journal;          /* NULL: none */
 	bool moved;                           /* rings have been read farther than the journal says */
 	struct dp_journal *recorder;          /* of a recording: what a successor needs (run-recorder.c); NULL: none */
 	void (*recorded)(struct dp_run *run); /* at each commit; NULL: nobody */
 	/* of a recorder, NULL else: e was kept behind those that were; kept: so many of them are, at most */
-	void (*save_ended)(const struct dp_run *run, struct run_module *m, const struct run_ended *e, u32 kept);
+	void (*save_ended)(struct dp_run *run, struct run_module *m, const struct run_ended *e, u32 kept);
 	struct dp_output *recording;    /* then it goes there, */
 	const struct dp_chunks *chunks; /* in these; may be NULL */
 	bool ends_recording;            /* it is the successor of a recorder, whose state it has */
@@ -326,7 +327,7 @@ void dp_run_clear_aggregate(const struct dp_rpn_aggregate *a, volatile u64 *word
 struct run_ended *dp_run_ended_new(const struct run_module *m, volatile const u64 *words,
 				   const struct dp_agg_view *view);
 /* Takes it; NULL does nothing. */
-void dp_run_keep_ended(const struct dp_run *run, struct run_module *m, struct run_ended *e);
+void dp_run_keep_ended(struct dp_run *run, struct run_module *m, struct run_ended *e);
 bool dp_run_name_of_ended(void *ended, u64 addr, char *buf, size_t size); /* a dp_symbolize_fn */
 bool dp_run_file_of_ended(void *ended, u64 addr, struct dp_code_file *file);
 void dp_run_free_ended(struct run_ended *e);

@@ -23,6 +23,9 @@
 #define STATE_MAGIC 0x3145544154535044ull
 #define PROBES_MOST (1u << 20) /* of a session */
 #define FILE_MOST (256u << 20)
+#define PATH_ROOM 4400
+#define SPARE "spare-" /* files */
+#define SPARES_MOST 64
 
 struct head {
 	u64 magic;
@@ -76,32 +79,66 @@ static FILE *begin(const struct dp_run *run, char **bytes, size_t *n, u32 size)
 	return f;
 }
 
-/* The file has its old content or the new one, at any moment. */
-static void commit(const struct dp_run *run, FILE *f, const char *name, char *const *bytes, const size_t *n)
+static char *path_in(const struct dp_run *run, const char *name, char path[PATH_ROOM])
 {
-	char path[4200], new[4200];
+	snprintf(path, PATH_ROOM, "%s/%s", run->state, name);
+	return path;
+}
+
+/*
+ * Files that are there for what is written next: on some file systems it takes longer to make and remove a file than
+ * all the rest, and a process that starts waits meanwhile.
+ */
+static char *spare(const struct dp_run *run, u32 i, char path[PATH_ROOM])
+{
+	snprintf(path, PATH_ROOM, "%s/" SPARE "%u", run->state, i);
+	return path;
+}
+
+static bool write_file(const char *path, const char *bytes, size_t n)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	bool good = fd >= 0 && write(fd, bytes, n) == (ssize_t)n && !ftruncate(fd, (off_t)n);
+
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
+/* The file has its old content or the new one, at any moment. The old one is a spare file from then on. */
+static void commit(struct dp_run *run, FILE *f, const char *name, char *const *bytes, const size_t *n)
+{
+	char path[PATH_ROOM], new[PATH_ROOM];
+	u32 i = run->nspares ? run->nspares - 1 : 0;
 	bool good;
 
 	fclose(f);
-	snprintf(path, sizeof(path), "%s/%s", run->state, name);
-	snprintf(new, sizeof(new), "%s/new", run->state);
-	f = fopen(new, "we");
-	good = f && fwrite(*bytes, 1, *n, f) == *n;
-	if (f)
-		good = !fclose(f) && good;
-	if (!good || rename(new, path))
-		unlink(path); /* rather none than an old one */
+	path_in(run, name, path);
+	good = write_file(spare(run, i, new), *bytes, *n);
+	if (good && !renameat2(AT_FDCWD, new, AT_FDCWD, path, RENAME_EXCHANGE)) {
+		run->nspares = i + 1;
+	} else {
+		run->nspares = i;
+		if (!good || rename(new, path))
+			unlink(path); /* rather none than an old one */
+	}
 	free(*bytes);
 }
 
 static void drop(const struct dp_run *run, const char *name)
 {
-	char path[4400];
+	char path[PATH_ROOM];
 
-	if (!*run->state)
-		return;
-	snprintf(path, sizeof(path), "%s/%s", run->state, name);
-	unlink(path);
+	if (*run->state)
+		unlink(path_in(run, name, path));
+}
+
+static void drop_spares(struct dp_run *run)
+{
+	char path[PATH_ROOM];
+
+	while (*run->state && run->nspares)
+		unlink(spare(run, --run->nspares, path));
 }
 
 static const char *module_file(const struct run_module *m, char *buf, size_t size)
@@ -162,6 +199,7 @@ void dp_run_unsave_module(struct dp_run *run, const struct run_module *m)
 {
 	char name[32];
 
+	drop_spares(run);
 	drop(run, module_file(m, name, sizeof(name)));
 	drop(run, ended_file(m, name, sizeof(name)));
 }
@@ -186,7 +224,7 @@ static void put_ended(FILE *f, const struct run_module *m, const struct run_ende
 	}
 }
 
-static void save_ended(const struct dp_run *run, struct run_module *m, const struct run_ended *e, u32 kept)
+static void save_ended(struct dp_run *run, struct run_module *m, const struct run_ended *e, u32 kept)
 {
 	char path[4200], name[32], *bytes = NULL;
 	bool anew = m->nsaved_ended >= 2 * kept; /* more than half of what is there is not wanted any more */
@@ -243,11 +281,16 @@ void dp_run_save_target(struct dp_run *run, const struct run_target *t, const st
 	commit(run, f, target_file(t->pid, name, sizeof(name)), &bytes, &n);
 }
 
+/* There will be others. */
 void dp_run_unsave_target(struct dp_run *run, const struct run_target *t)
 {
-	char name[32];
+	char name[32], path[PATH_ROOM], to[PATH_ROOM];
 
-	drop(run, target_file(t->pid, name, sizeof(name)));
+	target_file(t->pid, name, sizeof(name));
+	if (!*run->state || !run->modules || run->nspares == SPARES_MOST)
+		drop(run, name);
+	else if (!rename(path_in(run, name, path), spare(run, run->nspares, to)))
+		run->nspares++;
 }
 
 /* ---- reading ---- */
@@ -348,7 +391,7 @@ static bool get_runs(struct run_ended *e, const struct saved_ended *s, struct in
 }
 
 /* Up to one that was not written as a whole. */
-static void read_added(const struct dp_run *run, struct run_module *m)
+static void read_added(struct dp_run *run, struct run_module *m)
 {
 	struct input in;
 	struct saved_ended s;
@@ -492,9 +535,10 @@ static void each(struct dp_run *run, const char *prefix, u32 size, bool (*use)(s
 		struct input in;
 
 		if (!strncmp(v[i]->d_name, prefix, strlen(prefix))) {
-			if (!read_input(run, v[i]->d_name, &in, size) || !use(run, &in))
+			if (!use || !read_input(run, v[i]->d_name, &in, size) || !use(run, &in))
 				drop(run, v[i]->d_name);
-			free(in.bytes);
+			if (use)
+				free(in.bytes);
 		}
 		free(v[i]);
 	}
@@ -563,6 +607,7 @@ void dp_run_state_open(struct dp_run *run, const char *dir)
 	snprintf(run->state, sizeof(run->state), "%.4000s/state", dir);
 	if (!make_directory(run))
 		return;
+	each(run, SPARE, 0, NULL); /* of a predecessor */
 	each(run, "module-", sizeof(struct saved_module), module_of);
 	if (!run->modules)
 		dp_run_close_globals(run); /* nobody's any more */
