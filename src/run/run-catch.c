@@ -82,12 +82,49 @@ static void let_run(void *arg)
 	dp_run_busy_with(0);
 }
 
+/* Whose turn is next, on its way to its entry point while another one gets its probes: it would be waited for else. */
+static struct {
+	struct guard_message c; /* number 0: nobody */
+	struct dp_parking p;
+	int result;
+} next;
+
+/* but: who is before him, perhaps by an earlier program of the same process. */
+static void begin_next(struct dp_run *run, pid_t but)
+{
+	const struct guard_message *c = dp_run_coming_start();
+
+	if (!c || c->op != GUARD_CAUGHT || !c->in_exec || !c->frozen || c->pid == but || !is_wanted(run, c, false))
+		return;
+	next.c = *c;
+	next.c.caught = true;
+	next.result = dp_catch_begin(&next.p, next.c.pid, go_on, &next.c, NULL);
+}
+
+/* Somebody frozen, who may be on his way already; the one behind him sets out meanwhile. */
+static int catch_frozen(struct dp_run *run, struct guard_message *c, struct dp_parking *p)
+{
+	int r;
+
+	if (next.c.number == c->number) {
+		*p = next.p;
+		*c = next.c;
+		r = next.result;
+	} else {
+		r = dp_catch_begin(p, c->pid, go_on, c, NULL);
+	}
+	next.c.number = 0;
+	begin_next(run, c->pid);
+	return r ? r : dp_catch_arrived(p, NULL);
+}
+
 static void catch_one(struct dp_run *run, struct guard_message *c)
 {
+	bool begun = next.c.number && next.c.number == c->number;
 	struct dp_parking p;
 	int r = -EAGAIN;
 
-	if (!is_wanted(run, c, false)) {
+	if (!begun && !is_wanted(run, c, false)) {
 		if (!dp_process_started(c->pid))
 			count_let_go(run, c);
 		go_on(c);
@@ -97,7 +134,9 @@ static void catch_one(struct dp_run *run, struct guard_message *c)
 	c->caught = true;
 	if (!c->in_exec)
 		r = dp_catch_load(&p, c->tid, c->pid, go_on, c, NULL);
-	else if (c->frozen || has_come(c))
+	else if (begun || c->frozen)
+		r = catch_frozen(run, c, &p);
+	else if (has_come(c))
 		r = dp_catch_start(&p, c->pid, go_on, c, NULL);
 	else
 		go_on(c);
@@ -115,8 +154,8 @@ static void catch_one(struct dp_run *run, struct guard_message *c)
 
 void dp_run_catch(struct dp_run *run)
 {
-	struct guard_message m;
 	struct dp_hurry usual;
+	struct guard_message m;
 	bool hurries = false;
 
 	if (run->no_watch || !dp_run_hear_starts(run))
@@ -131,6 +170,10 @@ void dp_run_catch(struct dp_run *run)
 			count_let_go(run, &m);
 			dp_run_look_at(run, m.pid);
 		}
+	}
+	if (next.c.number) { /* the guard is gone, and its report with it */
+		m = next.c;
+		catch_one(run, &m);
 	}
 	if (hurries)
 		dp_hurry_end(&usual);

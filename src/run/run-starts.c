@@ -316,6 +316,12 @@ bool dp_run_next_start(struct guard_message *m)
 	return true;
 }
 
+const struct guard_message *dp_run_coming_start(void)
+{
+	hear_guard();
+	return ntaken < nwaiting ? &waiting[ntaken] : NULL;
+}
+
 void dp_run_start_begin(const struct guard_message *c)
 {
 	current = c->number;

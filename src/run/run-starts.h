@@ -13,6 +13,9 @@ bool dp_run_hear_starts(struct dp_run *run);
 /* The next report; what comes in while it is dealt with follows. */
 bool dp_run_next_start(struct guard_message *m);
 
+/* The report that follows, which stays; NULL: there is none yet. */
+const struct guard_message *dp_run_coming_start(void);
+
 /* We deal with it from now on: it may open more watched files, which are not to hold it. */
 void dp_run_start_begin(const struct guard_message *c);
 void dp_run_start_done(const struct guard_message *c); /* the guard lets it go on */

@@ -439,6 +439,7 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 	u64 begin = dp_now_ns(), attached;
 	int r = dp_maps_read(&a.now, s->pid, err);
 
+	dp_look_at_way();
 	dp_record_keep_open(s, true); /* it is written to at each step */
 	if (!r)
 		r = dp_unwind_build(s, err);
@@ -456,6 +457,7 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 		r = remember(&a, err);
 	if (!r)
 		r = dp_arm_check_bytes(&a, err);
+	dp_look_at_way();
 	if (!r)
 		r = dp_tracer_attach(&a.tracer, s->pid, err);
 	attached = dp_now_ns();

@@ -195,41 +195,85 @@ static int make_code(struct dp_parking *p, const u8 *first, size_t avail, bool o
 	return r;
 }
 
+static u64 usual = ARRIVAL_US * 1000; /* so long the process before was on its way, and so as a rule is the next one */
+static struct dp_parking *way;        /* who was sent there last, and has not been met yet */
+
+bool dp_is_on_way(pid_t tid)
+{
+	return way && way->pid == tid;
+}
+
+static void interrupt(struct dp_parking *p)
+{
+	ptrace(PTRACE_INTERRUPT, p->pid, 0, 0);
+	p->asked = true;
+}
+
+/* A stop on its way, or there. */
+static int take_stop(struct dp_parking *p, int status, struct dp_error *err)
+{
+	struct user_regs_struct regs;
+
+	p->asked = false;
+	if (ptrace(PTRACE_GETREGS, p->pid, 0, &regs))
+		return gone(p->pid, err);
+	p->there = !signal_of(status) && dp_user_ip(&regs) - p->at < p->size;
+	return 0;
+}
+
+static int send_on(struct dp_parking *p, int status, struct dp_error *err)
+{
+	u64 now = dp_now_ns();
+
+	p->due = now + DP_MAX((now - p->since) / 8, ARRIVAL_US * 1000);
+	return ptrace(PTRACE_CONT, p->pid, 0, (long)signal_of(status)) ? gone(p->pid, err) : 0;
+}
+
 /* Until the thread is in the waiting code: looked at again and again, since a tracer that waits for a
  * trap there would leave the trap behind when it is killed. */
-static int await_arrival(const struct dp_parking *p, struct dp_error *err)
+static int await_arrival(struct dp_parking *p, struct dp_error *err)
 {
-	static u64 last; /* so long the process before took, and so as a rule does the next one */
-	struct user_regs_struct regs;
-	u64 begin = dp_now_ns(), end = begin + ARRIVAL_MS * 1000000ull;
-	u64 wait = DP_MAX(DP_MIN(last * 3 / 4000, ARRIVAL_FIRST_US), ARRIVAL_US);
-	long sig = 0;
-	int status, r;
+	u64 now = dp_now_ns(), due = p->since + DP_MIN(usual * 3 / 4, ARRIVAL_FIRST_US * 1000);
+	bool knows = now < due; /* since when it is there */
+	int status, r = 0;
 
-	for (;; wait = DP_MAX((dp_now_ns() - begin) / 8000, ARRIVAL_US)) {
-		if (ptrace(PTRACE_CONT, p->pid, 0, sig))
-			return gone(p->pid, err);
-		usleep((useconds_t)wait);
-		ptrace(PTRACE_INTERRUPT, p->pid, 0, 0);
+	for (; !r && !p->there; now = dp_now_ns(), due = p->due) {
+		if (!p->asked && due > now + 1000)
+			usleep((useconds_t)((due - now) / 1000));
+		if (!p->asked)
+			interrupt(p);
 		r = wait_stop(p->pid, ARRIVAL_MS, &status);
 		if (r == -ETIMEDOUT) {
 			let_go(p->pid);
 			return stuck(p->pid, err);
 		}
-		if (r || ptrace(PTRACE_GETREGS, p->pid, 0, &regs))
-			return gone(p->pid, err);
-		sig = signal_of(status);
-		if (!sig && dp_user_ip(&regs) - p->at < p->size) {
-			last = dp_now_ns() - begin;
-			return 0;
-		}
-		if (!sig && dp_now_ns() > end)
+		r = r ? gone(p->pid, err) : take_stop(p, status, err);
+		if (r || p->there)
+			continue;
+		if (!signal_of(status) && dp_now_ns() - p->since > ARRIVAL_MS * 1000000ull)
 			return stuck(p->pid, err);
+		r = send_on(p, status, err);
 	}
+	if (!r && knows)
+		usual = dp_now_ns() - p->since;
+	return r;
+}
+
+/* One that has come is stopped: it needs no processor while it waits. */
+void dp_look_at_way(void)
+{
+	int status;
+
+	if (!way || way->there || (!way->asked && dp_now_ns() < way->due))
+		return;
+	if (!way->asked)
+		interrupt(way);
+	else if (!look(way->pid, WNOHANG, &status) && !take_stop(way, status, NULL) && !way->there)
+		send_on(way, status, NULL);
 }
 
 /*
- * From a stop before the first instruction of the program, where its libraries are loaded, to the
+ * From a stop before the first instruction of the program, where its libraries are loaded, on the way to the
  * waiting code in its place. The code is complete before the jump to it stands there.
  */
 static int divert(struct dp_parking *p, const struct dp_mem *mem, struct dp_error *err)
@@ -258,31 +302,60 @@ static int divert(struct dp_parking *p, const struct dp_mem *mem, struct dp_erro
 		r = dp_mem_write(mem, p->at, code, p->size, err);
 	if (!r)
 		r = dp_mem_write(mem, p->entry, jump, DP_JUMP_LEN, err);
-	if (r)
-		return r;
-	r = await_arrival(p, err);
-	if (r && r == -dp_error_info(E_TARGET_GONE)->number)
-		return r;
-	/* From here on the waiting code does not need the jump; and one that has not come by now never sees it. */
-	return dp_mem_write(mem, p->entry, first, DP_JUMP_LEN, r ? NULL : err) ?: r;
+	_Static_assert(DP_JUMP_LEN <= sizeof(p->first), "what is put back");
+	memcpy(p->first, first, DP_JUMP_LEN);
+	p->since = dp_now_ns();
+	p->due = p->since + usual;
+	if (!r && ptrace(PTRACE_CONT, p->pid, 0, 0))
+		r = gone(p->pid, err);
+	return r;
 }
 
-int dp_park(struct dp_parking *p, pid_t pid, bool hold, struct dp_error *err)
+static int send_there(struct dp_parking *p, pid_t pid, struct dp_error *err)
 {
 	struct dp_mem mem;
 	int r = dp_mem_open(&mem, pid, err);
 
-	if (r)
-		return r;
 	memset(p, 0, sizeof(*p));
 	p->pid = p->tid = pid;
-	p->entry = dp_passed(pid, AT_ENTRY);
-	r = divert(p, &mem, err);
-	dp_mem_close(&mem);
+	if (!r) {
+		p->entry = dp_passed(pid, AT_ENTRY);
+		r = divert(p, &mem, err);
+		dp_mem_close(&mem);
+	}
+	if (r)
+		ptrace(PTRACE_DETACH, pid, 0, 0);
+	way = r ? NULL : p;
+	return r;
+}
+
+static int arrived(struct dp_parking *p, bool hold, struct dp_error *err)
+{
+	struct dp_mem mem;
+	int r = await_arrival(p, err), back = dp_mem_open(&mem, p->pid, r ? NULL : err);
+
+	if (dp_is_on_way(p->pid))
+		way = NULL;
+	/* From here on the waiting code does not need the jump; and one that has not come by now never sees it. */
+	if (!back) {
+		back = dp_mem_write(&mem, p->entry, p->first, DP_JUMP_LEN, r ? NULL : err);
+		dp_mem_close(&mem);
+	}
+	r = r ?: back;
 	note_parked(r ? NULL : p, hold);
 	if (r || !hold)
-		ptrace(PTRACE_DETACH, pid, 0, 0);
+		ptrace(PTRACE_DETACH, p->pid, 0, 0);
 	return r;
+}
+
+int dp_park(struct dp_parking *p, pid_t pid, bool hold, struct dp_error *err)
+{
+	return send_there(p, pid, err) ?: arrived(p, hold, err);
+}
+
+int dp_catch_arrived(struct dp_parking *p, struct dp_error *err)
+{
+	return arrived(p, true, err);
 }
 
 /* ---- whoever waits longer ---- */
@@ -490,7 +563,7 @@ out:
 	return r;
 }
 
-int dp_catch_start(struct dp_parking *p, pid_t pid, void (*go)(void *arg), void *arg, struct dp_error *err)
+int dp_catch_begin(struct dp_parking *p, pid_t pid, void (*go)(void *arg), void *arg, struct dp_error *err)
 {
 	int status, r;
 
@@ -506,9 +579,14 @@ int dp_catch_start(struct dp_parking *p, pid_t pid, void (*go)(void *arg), void 
 	if (r)
 		return gone(pid, err);
 	if (!signal_of(status) && is_loading(pid))
-		return dp_park(p, pid, true, err);
+		return send_there(p, pid, err);
 	ptrace(PTRACE_DETACH, pid, 0, (long)signal_of(status));
 	return dp_fail(err, E_TARGET_STUCK, "process %d has begun already", (int)pid);
+}
+
+int dp_catch_start(struct dp_parking *p, pid_t pid, void (*go)(void *arg), void *arg, struct dp_error *err)
+{
+	return dp_catch_begin(p, pid, go, arg, err) ?: dp_catch_arrived(p, err);
 }
 
 int dp_catch_load(struct dp_parking *p, pid_t tid, pid_t pid, void (*go)(void *arg), void *arg, struct dp_error *err)

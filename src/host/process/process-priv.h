@@ -320,6 +320,9 @@ void dp_note_parked(pid_t pid, u64 at, u32 size, pid_t held); /* 0: nobody waits
  */
 pid_t dp_parked_held(pid_t pid);
 void dp_parked_let(void); /* it has been let go */
+/* A thread that we trace on its way there (dp_catch_begin()): what it reports is for dp_catch_arrived(). */
+bool dp_is_on_way(pid_t tid);
+void dp_look_at_way(void); /* whenever there is time */
 /*
  * Let a thread run that was stopped for a step; not so the only one of a process that waits there, which has nothing to
  * do but to wait for its probes: it need not be stopped again for the next step. Whether it stays stopped.

@@ -99,7 +99,9 @@ struct dp_parking { /* a process that waits at its entry point, or where it has 
 	u64 word;         /* waits as long as this changes; 0: some seconds */
 	bool keeps, kept; /* a thread of ours changes it; it is to end */
 	pthread_t keeper;
-	u8 saved[DP_PARK_MAX];
+	bool asked, there; /* to stop, to see whether it has come; it has */
+	u64 since, due;    /* when it was sent there; when it is asked next */
+	u8 first[16], saved[DP_PARK_MAX];
 };
 
 /*
@@ -113,6 +115,12 @@ struct dp_parking { /* a process that waits at its entry point, or where it has 
  * or is past that already.
  */
 int dp_catch_start(struct dp_parking *p, pid_t pid, void (*go)(void *arg), void *arg, struct dp_error *err);
+/*
+ * The first half of dp_catch_start(): the process is on its way to its entry point, where dp_catch_arrived(), the second
+ * half, finds it. Meanwhile probes may be put into another one; no more than one at a time is on its way.
+ */
+int dp_catch_begin(struct dp_parking *p, pid_t pid, void (*go)(void *arg), void *arg, struct dp_error *err);
+int dp_catch_arrived(struct dp_parking *p, struct dp_error *err);
 int dp_catch_load(struct dp_parking *p, pid_t tid, pid_t pid, void (*go)(void *arg), void *arg, struct dp_error *err);
 void dp_catch_settle(void); /* now and then: let threads go that could not be stopped for it when their time was over */
 int dp_unpark(struct dp_parking *p, void (*ready)(void *arg), void *arg, struct dp_error *err);

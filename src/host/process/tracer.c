@@ -477,7 +477,7 @@ void dp_tracer_pump(struct dp_tracer *t)
 	while ((t->n != 1 || t->v[0].running || t->v[0].released || t->v[0].heard != t->pumps) && peek(0, &si)) {
 		const struct dp_thread *th = find(t, si.si_pid);
 
-		if (!th || th->heard != t->pumps) {
+		if (!dp_is_on_way(si.si_pid) && (!th || th->heard != t->pumps)) {
 			take(t, &si);
 			continue;
 		}
@@ -544,6 +544,7 @@ void dp_tracer_rest(u64 waited_ns, bool stops)
 {
 	u64 us = DP_MIN(DP_MAX(waited_ns / 4000, REST_MIN_US), REST_MAX_US);
 
+	dp_look_at_way();
 	/*
 	 * Never by sched_yield: the thread that we wait for may need this processor. We come before it (be_first()),
 	 * and so do others of our kind: whoever waits long looks less often, or they leave it none.
@@ -636,8 +637,8 @@ void dp_tracer_resume_all(struct dp_tracer *t)
 
 static bool adopt(struct dp_tracer *t, pid_t pid, pid_t tid)
 {
-	return tid > 0 && !find(t, tid) && tid != dp_parked_held(t->pid) && tracer_of(pid, tid) == getpid() &&
-	       add(t, tid);
+	return tid > 0 && !find(t, tid) && tid != dp_parked_held(t->pid) && !dp_is_on_way(tid) &&
+	       tracer_of(pid, tid) == getpid() && add(t, tid);
 }
 
 static bool adopt_child(struct dp_tracer *t, pid_t child)
