@@ -34,6 +34,7 @@ struct arming {
 	struct dp_control *ctl; /* image of the control block and its tables */
 	struct dp_range *areas; /* merged */
 	u32 nareas;
+	bool waits;                /* its only thread stands in our waiting code: calls may be made later, together */
 	struct dp_call opening[4]; /* of the main mapping, */
 	struct dp_call place;    /* and that the page of global variables keeps its place: made behind the next calls */
 	struct dp_call *mapping; /* of the areas, too; NULL: not yet */

@@ -186,6 +186,16 @@ static int write_blob(struct arming *a, struct dp_error *err)
 }
 
 /*
+ * Behind the next calls, where the program does nothing but wait for us: nothing of it can come between. Else at once:
+ * each step may be the last one of ours, and is to leave what others find their way in.
+ */
+static int make(struct arming *a, struct dp_call *v, u32 n, struct dp_error *err)
+{
+	dp_remote_later(&a->remote, v, n);
+	return a->waits ? 0 : dp_remote_calls(&a->remote, NULL, 0, err);
+}
+
+/*
  * The main mapping: everything read and execute only at first, filled from outside, then opened where needed; the table
  * of the calls first, since a thread that makes them writes there.
  */
@@ -210,8 +220,8 @@ static int map_region(struct arming *a, struct dp_error *err)
 
 	if (r)
 		return r;
-	/* The control block first, with the areas that are about to be mapped: from then on a successor can clean up. */
-	r = dp_mem_write(&a->mem, s->control, a->ctl, a->ctl->size, err);
+	/* The control block first: from then on a successor can clean up. */
+	r = dp_mem_write(&a->mem, s->control, a->ctl, sizeof(*a->ctl), err);
 	if (!r)
 		r = write_blob(a, err);
 	a->mapped = !r;
@@ -219,8 +229,7 @@ static int map_region(struct arming *a, struct dp_error *err)
 		r = dp_remote_stub(&a->remote, SYS_mprotect, open_table, err);
 	_Static_assert(sizeof(calls) == sizeof(a->opening), "all of them");
 	memcpy(a->opening, calls, sizeof(calls));
-	dp_remote_later(&a->remote, a->opening, DP_ARRAY_SIZE(calls));
-	return r;
+	return r ? r : make(a, a->opening, DP_ARRAY_SIZE(calls), err);
 }
 
 /* The process has mapped what we have. */
@@ -228,9 +237,9 @@ static int check_rings(struct arming *a, struct dp_error *err)
 {
 	int r = a->remote.nlater ? dp_remote_calls(&a->remote, NULL, 0, err) : 0;
 
-	if (!r)
+	if (!r && a->waits)
 		r = dp_share_made(&a->sharing[0], err);
-	if (!r && !dp_is_shared_at(a->s->pid, a->rings_fd, a->sharing[0].arg[0]))
+	if (!r && !dp_is_shared_at(a->s->pid, a->rings_fd, a->s->region + a->lay.rings))
 		r = dp_fail(err, E_TARGET_SHARE, "process %d maps something else", (int)a->s->pid);
 	return r;
 }
@@ -243,17 +252,12 @@ static int check_opened(struct arming *a, struct dp_error *err)
 	a->wiped = !r && !a->opening[2].ret;
 	if (!r && a->place.nr)
 		r = dp_arm_made(&a->place, 1, "mapping the place of global variables", err);
-	if (!r && a->mapping)
-		r = dp_arm_made(a->mapping, a->nareas, "mapping the detours", err);
 	/* After the page is wiped in children: it says whose it is. */
 	return r ? r : dp_mem_write(&a->mem, a->ctl->tids + a->ctl->nslots * 4ull, &a->ctl->pid, 4, err);
 }
 
-/*
- * The place of the page of global variables, should they come later, and the areas where they are few; and the actions
- * of signals, where the program does not run meanwhile.
- */
-static int map_later(struct arming *a, struct dp_error *err)
+/* The place of the page of global variables, should they come later. */
+static int keep_place(struct arming *a, struct dp_error *err)
 {
 	struct dp_session *s = a->s;
 
@@ -262,17 +266,25 @@ static int map_later(struct arming *a, struct dp_error *err)
 					    {s->region + a->lay.rings_end, PAGE, PROT_NONE,
 					     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, (u64)-1, 0},
 					    0};
-		dp_remote_later(&a->remote, &a->place, 1);
+		return make(a, &a->place, 1, err);
 	}
-	if (a->tracer.n == 1 && dp_parked_held(s->pid))
-		dp_arm_ask_signals(a);
-	if (a->remote.nlater + a->nareas > DP_REMOTE_LATER)
-		return 0;
-	a->mapping = dp_arm_area_calls(a);
-	if (!a->mapping)
-		return dp_fail(err, E_ARM_NOMEM, "areas");
-	dp_remote_later(&a->remote, a->mapping, a->nareas);
 	return 0;
+}
+
+/* The areas, with the next calls where they are few, and what is written there. */
+static int map_areas(struct arming *a, struct dp_error *err)
+{
+	if (!a->waits || a->remote.nlater + a->nareas > DP_REMOTE_LATER)
+		return dp_arm_map_areas(a, err);
+	a->mapping = dp_arm_area_calls(a);
+	return a->mapping ? make(a, a->mapping, a->nareas, err) : dp_fail(err, E_ARM_NOMEM, "areas");
+}
+
+static int check_areas(struct arming *a, struct dp_error *err)
+{
+	int r = a->mapping ? dp_arm_made(a->mapping, a->nareas, "mapping the detours", err) : 0;
+
+	return r || !a->mapping ? r : dp_arm_write_detours(a, err);
 }
 
 /* The rings' file in both; the result is our descriptor of it. */
@@ -282,11 +294,11 @@ static int share_rings(struct arming *a, u64 addr, u64 size, struct dp_error *er
 
 	if (fd < 0)
 		return fd;
-	r = dp_share_file(&a->remote, a->s->pidfd, fd, false, addr, size, false, a->sharing, err);
+	r = dp_share_file(&a->remote, a->s->pidfd, fd, false, addr, size, false, a->waits ? a->sharing : NULL, err);
 	if (r) {
 		close(fd);
 		fd = r == -dp_error_info(E_TARGET_SHARE)->number
-			 ? dp_share_theirs(&a->remote, addr, size, a->sharing, err)
+			 ? dp_share_theirs(&a->remote, addr, size, a->waits ? a->sharing : NULL, err)
 			 : -1;
 	}
 	return fd;
@@ -302,7 +314,9 @@ static int map_rings(struct arming *a, struct dp_error *err)
 	if (fd < 0)
 		return -EIO;
 	a->rings_fd = fd;
-	r = dp_session_map_rings(s, fd, addr, size, err);
+	r = a->waits ? 0 : check_rings(a, err);
+	if (!r)
+		r = dp_session_map_rings(s, fd, addr, size, err);
 	if (r)
 		return r;
 	if (!dp_ring_map_lay_out(&s->rings, a->lay.ncpus, a->lay.ncpus * 2, s->changes.probes, a->lay.ring_size))
@@ -345,6 +359,7 @@ static int fill_region(struct arming *a, struct dp_error *err)
 
 	if (r)
 		return r;
+	a->waits = a->tracer.n == 1 && dp_parked_held(s->pid);
 	a->ctl->caps = a->caps.caps;
 	a->ctl->rseq_off = a->caps.rseq_off;
 	a->ctl->tid_off = a->caps.tid_off;
@@ -354,10 +369,14 @@ static int fill_region(struct arming *a, struct dp_error *err)
 	if (!r)
 		r = map_region(a, err);
 	if (!r)
-		r = map_later(a, err);
+		r = keep_place(a, err);
+	if (!r && a->waits)
+		dp_arm_ask_signals(a);
+	else if (!r)
+		r = check_opened(a, err);
 	if (!r)
 		r = map_rings(a, err);
-	if (!r)
+	if (!r && a->waits)
 		r = check_opened(a, err);
 	if (!r)
 		r = map_globals(a, err);
@@ -367,9 +386,9 @@ static int fill_region(struct arming *a, struct dp_error *err)
 		dp_record_renew(s);
 	}
 	if (!r)
-		r = dp_mem_write(&a->mem, s->control, a->ctl, sizeof(*a->ctl), err);
+		r = dp_mem_write(&a->mem, s->control, a->ctl, a->ctl->size, err);
 	if (!r)
-		r = a->mapping ? dp_arm_write_detours(a, err) : dp_arm_map_areas(a, err);
+		r = map_areas(a, err);
 	if (!r)
 		r = dp_compile_write(a, s->spots, s->nspots, &s->plan,
 				     (struct dp_range){a->ctl->jit_lo, a->ctl->jit_lo + s->changes.jit_used}, err);
@@ -377,8 +396,10 @@ static int fill_region(struct arming *a, struct dp_error *err)
 		r = dp_arm_take_signal(a, SIGTRAP, a->ctl->old_trap, err);
 	if (!r && a->ctl->segv_taken)
 		r = dp_arm_take_signal(a, SIGSEGV, a->ctl->old_segv, err);
-	if (!r)
+	if (!r && a->waits)
 		r = check_rings(a, err);
+	if (!r)
+		r = check_areas(a, err);
 	return r ? r : dp_parts_step(a, DP_PART_FILL, err);
 }
 

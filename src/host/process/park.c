@@ -198,11 +198,6 @@ static int make_code(struct dp_parking *p, const u8 *first, size_t avail, bool o
 static u64 usual = ARRIVAL_US * 1000; /* so long the process before was on its way, and so as a rule is the next one */
 static struct dp_parking *way;        /* who was sent there last, and has not been met yet */
 
-bool dp_is_on_way(pid_t tid)
-{
-	return way && way->pid == tid;
-}
-
 static void interrupt(struct dp_parking *p)
 {
 	ptrace(PTRACE_INTERRUPT, p->pid, 0, 0);
@@ -260,11 +255,11 @@ static int await_arrival(struct dp_parking *p, struct dp_error *err)
 }
 
 /* One that has come is stopped: it needs no processor while it waits. */
-void dp_look_at_way(void)
+static void look_at_way(void)
 {
 	int status;
 
-	if (!way || way->there || (!way->asked && dp_now_ns() < way->due))
+	if (way->there || (!way->asked && dp_now_ns() < way->due))
 		return;
 	if (!way->asked)
 		interrupt(way);
@@ -325,7 +320,8 @@ static int send_there(struct dp_parking *p, pid_t pid, struct dp_error *err)
 	}
 	if (r)
 		ptrace(PTRACE_DETACH, pid, 0, 0);
-	way = r ? NULL : p;
+	way = p;
+	dp_note_way(r ? 0 : pid, look_at_way);
 	return r;
 }
 
@@ -335,7 +331,7 @@ static int arrived(struct dp_parking *p, bool hold, struct dp_error *err)
 	int r = await_arrival(p, err), back = dp_mem_open(&mem, p->pid, r ? NULL : err);
 
 	if (dp_is_on_way(p->pid))
-		way = NULL;
+		dp_note_way(0, NULL);
 	/* From here on the waiting code does not need the jump; and one that has not come by now never sees it. */
 	if (!back) {
 		back = dp_mem_write(&mem, p->entry, p->first, DP_JUMP_LEN, r ? NULL : err);
@@ -554,12 +550,12 @@ static int park_here(struct dp_parking *p, pid_t tid, pid_t pid, struct dp_error
 		dp_user_call(&regs) = (u64)-1; /* no call is under way that could be begun anew */
 		r = ptrace(PTRACE_SETREGS, tid, 0, &regs) ? gone(pid, err) : 0;
 	}
-	note_parked(r ? NULL : p, true);
+	/* Not held: others who have probes in the process may be about to change them, and wait for its threads. */
+	note_parked(r ? NULL : p, false);
 close:
 	dp_mem_close(&mem);
 out:
-	if (r)
-		ptrace(PTRACE_DETACH, tid, 0, 0);
+	ptrace(PTRACE_DETACH, tid, 0, 0);
 	return r;
 }
 
@@ -605,7 +601,7 @@ int dp_catch_load(struct dp_parking *p, pid_t tid, pid_t pid, void (*go)(void *a
 	if (r)
 		return gone(pid, err);
 	if (tid == pid && is_loading(pid) && !signal_of(status))
-		return dp_park(p, pid, true, err);
+		return dp_park(p, pid, false, err);
 	if (signal_of(status)) { /* its handler comes first; the library is found later */
 		ptrace(PTRACE_DETACH, tid, 0, (long)signal_of(status));
 		return gone(pid, err);

@@ -321,6 +321,7 @@ void dp_note_parked(pid_t pid, u64 at, u32 size, pid_t held); /* 0: nobody waits
 pid_t dp_parked_held(pid_t pid);
 void dp_parked_let(void); /* it has been let go */
 /* A thread that we trace on its way there (dp_catch_begin()): what it reports is for dp_catch_arrived(). */
+void dp_note_way(pid_t tid, void (*look)(void)); /* 0: nobody */
 bool dp_is_on_way(pid_t tid);
 void dp_look_at_way(void); /* whenever there is time */
 /*

@@ -116,8 +116,8 @@ struct dp_parking { /* a process that waits at its entry point, or where it has 
  */
 int dp_catch_start(struct dp_parking *p, pid_t pid, void (*go)(void *arg), void *arg, struct dp_error *err);
 /*
- * The first half of dp_catch_start(): the process is on its way to its entry point, where dp_catch_arrived(), the second
- * half, finds it. Meanwhile probes may be put into another one; no more than one at a time is on its way.
+ * The first half of dp_catch_start(): the process is on its way to its entry point, where dp_catch_arrived(), the
+ * second half, finds it. Meanwhile probes may be put into another one; no more than one at a time is on its way.
  */
 int dp_catch_begin(struct dp_parking *p, pid_t pid, void (*go)(void *arg), void *arg, struct dp_error *err);
 int dp_catch_arrived(struct dp_parking *p, struct dp_error *err);

@@ -93,6 +93,28 @@ bool dp_parked_at(pid_t pid, u64 ip)
 	return parked.pid == pid && ip - parked.at < parked.size;
 }
 
+static struct {
+	pid_t tid;
+	void (*look)(void);
+} way;
+
+void dp_note_way(pid_t tid, void (*look)(void))
+{
+	way.tid = tid;
+	way.look = look;
+}
+
+bool dp_is_on_way(pid_t tid)
+{
+	return way.tid && way.tid == tid;
+}
+
+void dp_look_at_way(void)
+{
+	if (way.tid)
+		way.look();
+}
+
 u64 dp_passed(pid_t pid, u64 type)
 {
 	Elf64_auxv_t av[64]; /* some twenty are passed */
