@@ -51,18 +51,58 @@ static void sort(void *base, u32 n, u32 size, bool (*less)(const void *a, const 
 	}
 }
 
-static bool spot_less(const void *a, const void *b)
-{
-	const struct dp_spot *x = a, *y = b;
-
-	return x->addr != y->addr ? x->addr < y->addr : x->owner < y->owner;
-}
-
 static bool redirect_less(const void *a, const void *b)
 {
 	const struct dp_redirect *x = a, *y = b;
 
 	return x->pc < y->pc;
+}
+
+/* Behind the last of those from i on that are in order. */
+static u32 run_end(const struct dp_redirect *v, u32 i, u32 n)
+{
+	for (i++; i < n && v[i - 1].pc <= v[i].pc;)
+		i++;
+	return i;
+}
+
+/* v[from] to v[middle] and on to v[end], each in order, to the same place in `to`. */
+static void merge(const struct dp_redirect *v, u32 from, u32 middle, u32 end, struct dp_redirect *to)
+{
+	for (u32 i = from, k = middle, at = from; at < end; at++)
+		to[at] = k == end || (i < middle && v[i].pc <= v[k].pc) ? v[i++] : v[k++];
+}
+
+/* Those of one detour are in order already, as are detours by and large. Without memory, where they are. */
+static void sort_redirects(struct dp_redirect *all, u32 n)
+{
+	struct dp_redirect *v = all, *other, *room;
+
+	if (run_end(v, 0, n) >= n)
+		return;
+	room = dp_alloc(n * sizeof(*v));
+	if (!room) {
+		sort(v, n, sizeof(*v), redirect_less);
+		return;
+	}
+	for (other = room; run_end(v, 0, n) < n; other = v == room ? all : room) {
+		for (u32 from = 0, middle, end; from < n; from = end) {
+			middle = run_end(v, from, n);
+			end = middle < n ? run_end(v, middle, n) : middle;
+			merge(v, from, middle, end, other);
+		}
+		v = other;
+	}
+	if (v != all)
+		memcpy(all, v, n * sizeof(*v));
+	dp_free(room);
+}
+
+static bool spot_less(const void *a, const void *b)
+{
+	const struct dp_spot *x = a, *y = b;
+
+	return x->addr != y->addr ? x->addr < y->addr : x->owner < y->owner;
 }
 
 enum dp_entry dp_entry_for(const struct dp_site *site)
@@ -460,8 +500,8 @@ static int build_tables(struct dp_plan *plan)
 			plan->homes[plan->nhomes++] = (struct dp_redirect){p->detour_addr + p->detour.back,
 									   p->start + p->win.len};
 	}
-	sort(plan->redirects, plan->nredirects, sizeof(*plan->redirects), redirect_less);
-	sort(plan->homes, plan->nhomes, sizeof(*plan->homes), redirect_less);
+	sort_redirects(plan->redirects, plan->nredirects);
+	sort_redirects(plan->homes, plan->nhomes);
 	return 0;
 }
 

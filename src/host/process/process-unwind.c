@@ -9,9 +9,17 @@
 
 bool dp_session_uses(const struct dp_session *s, enum dp_opcode opcode)
 {
-	for (u32 i = 0; i < s->nprobes; i++)
-		if (s->probes[i].event && dp_program_uses(&s->probes[i].event->prog, opcode))
+	const struct dp_program *last = NULL; /* the others of a pattern have the same */
+
+	for (u32 i = 0; i < s->nprobes; i++) {
+		const struct dp_program *p = s->probes[i].event ? &s->probes[i].event->prog : NULL;
+
+		if (!p || (last && p->len == last->len && !memcmp(p->code, last->code, p->len)))
+			continue;
+		if (dp_program_uses(p, opcode))
 			return true;
+		last = p;
+	}
 	return false;
 }
 
