@@ -485,6 +485,9 @@ static void finish(struct walk *w)
 static void step_rpn(struct walk *w, const struct dp_op_view *op)
 {
 	switch (op->opcode) {
+	case DP_OP_SX: /* nothing in the run raises an exception */
+	case DP_OP_UX:
+		break;
 	case DP_OP_BEGIN:
 		w->failed |= w->in->rt->pass || w->in->rt->max != DP_NO_LIMIT;
 		break;

@@ -370,6 +370,20 @@ static void put_two_ways(struct dp_asm *c)
 	dp_asm_land(c, over);
 }
 
+/* Conditions between which exceptions are handled, should there be any. */
+static void put_handled_gates(struct dp_asm *c)
+{
+	u32 handler = PUT(c, DP_OP_SX, c->len), over;
+
+	for (u32 n = below(4); n > 0; n--)
+		put_gate(c);
+	PUT(c, DP_OP_UX);
+	over = PUT(c, DP_OP_JMP, c->len);
+	dp_asm_land(c, handler);
+	PUT(c, DP_OP_ABORT);
+	dp_asm_land(c, over);
+}
+
 static void put_body(struct dp_asm *c)
 {
 	u32 effects = below(3);
@@ -378,6 +392,8 @@ static void put_body(struct dp_asm *c)
 		PUT(c, below(2) ? DP_OP_INC_LV : DP_OP_DEC_LV, below(8));
 	for (u32 n = below(4); n > 0; n--)
 		put_gate(c);
+	if (below(4) == 0)
+		put_handled_gates(c);
 	if (below(3) == 0)
 		PUT(c, DP_OP_INC_LV, below(8));
 	if (below(3) == 0)
