@@ -257,7 +257,10 @@ def stream():
             assert p.wait(LONG) == 0
             longest = max(longest, time.monotonic() - at)
     print("# figure: %d starts, %.0f a second" % (n, n / (time.monotonic() - began)))
-    wait_for(lambda: hits(query()) == [3 * n] or let_go(query()), timeout=LONG, what="all hits")
+    try:
+        wait_for(lambda: hits(query()) == [3 * n] or let_go(query()), timeout=LONG)
+    except AssertionError:
+        raise AssertionError("%d hits of %d starts:\n%s" % (3 * n, n, query()[:600])) from None
     assert not let_go(query()) or longest > QUEUE, (longest, query())
     assert not held(), held()
 
