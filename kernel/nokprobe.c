@@ -10,9 +10,11 @@
 #include <linux/sort.h>
 
 #include "kernel-priv.h"
+#include "base/hash.h"
 
 static struct dp_span *listed; /* sorted, none overlaps another */
-static u64 *names;             /* hashes, sorted */
+/* Hashes, sorted. Two names with the same one would keep probes off a function without need: one kernel in 10^12. */
+static u64 *names;
 static u32 nlisted, nnames, cap;
 static bool known; /* both are there */
 
@@ -21,16 +23,6 @@ static bool is_listed(u64 addr)
 	size_t i = DP_COUNT_UP_TO(listed, nlisted, lo, addr);
 
 	return dp_k_sym.kprobe_never(addr) || (i && addr < listed[i - 1].hi);
-}
-
-/* Names with the same hash would keep probes off a function without need: one kernel in 10^12. */
-static u64 hash_of(const char *name, size_t len)
-{
-	u64 h = 0xcbf29ce484222325ull;
-
-	while (len--)
-		h = (h ^ (u8)*name++) * 0x100000001b3ull;
-	return h;
 }
 
 static int by_value(const void *a, const void *b)
@@ -85,7 +77,7 @@ static int note_name(DP_K_SYMBOL_ARGS)
 		names = v;
 		cap = more;
 	}
-	names[nnames++] = hash_of(name, strlen(name));
+	names[nnames++] = dp_hash(DP_HASH_BEGIN, name, strlen(name));
 	return 0;
 }
 
@@ -121,7 +113,7 @@ void dp_k_nokprobe_exit(void)
 
 static bool name_is_listed(const char *name, size_t len)
 {
-	u64 h = hash_of(name, len);
+	u64 h = dp_hash(DP_HASH_BEGIN, name, len);
 	size_t i = dp_count_below(names, nnames, sizeof(*names), 0, h);
 
 	return i < nnames && names[i] == h;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "lang/rpn/rpn.h"
 #include "log/core-text.h"
 #include "log/log-fields.h"
@@ -309,12 +310,8 @@ void dp_rpn_log_head(struct dp_line *l, enum dp_format format, bool events)
 
 u64 dp_rpn_function(const char *module, const char *symbol)
 {
-	u64 h = 0xcbf29ce484222325;
+	u64 h = dp_hash(dp_hash(DP_HASH_BEGIN, module, strlen(module)), symbol, strlen(symbol));
 
-	for (; *module; module++)
-		h = (h ^ (u8)*module) * 0x100000001b3;
-	for (; *symbol; symbol++)
-		h = (h ^ (u8)*symbol) * 0x100000001b3;
 	return h ? h : 1;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "serve/families-priv.h"
 
 #define FAMILIES_MAX 1000
@@ -80,11 +81,7 @@ static char *labels_text(const struct dp_metric_label *labels, u32 n, bool rest)
 
 static u64 hash_of(const char *s)
 {
-	u64 h = 0xcbf29ce484222325;
-
-	for (; *s; s++)
-		h = (h ^ (unsigned char)*s) * 0x100000001b3;
-	return h;
+	return dp_hash(DP_HASH_BEGIN, s, strlen(s));
 }
 
 /* ---- families ---- */

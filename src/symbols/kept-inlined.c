@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "symbols/kept.h"
 #include "symbols/vars.h"
 
@@ -21,14 +22,9 @@ struct kept_inlined {
 	u64 n, numbers[]; /* sorted */
 };
 
-/* FNV-1a. */
 static u64 number_of(const char *name)
 {
-	u64 h = 0xcbf29ce484222325ull;
-
-	for (; *name; name++)
-		h = (h ^ (u8)*name) * 0x100000001b3ull;
-	return h;
+	return dp_hash(DP_HASH_BEGIN, name, strlen(name));
 }
 
 static bool has_own_info(const struct dp_module *m)

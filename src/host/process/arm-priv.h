@@ -34,14 +34,14 @@ struct arming {
 	struct dp_control *ctl; /* image of the control block and its tables */
 	struct dp_range *areas; /* merged */
 	u32 nareas;
-	bool waits;                /* its only thread stands in our waiting code: calls may be made later, together */
-	struct dp_call opening[4]; /* of the main mapping, */
-	struct dp_call place;    /* and that the page of global variables keeps its place: made behind the next calls */
-	struct dp_call *mapping; /* of the areas, too; NULL: not yet */
-	struct dp_call sharing[2]; /* of the rings */
-	struct dp_call
-	    asking[2]; /* for the actions of SIGTRAP and SIGSEGV, where nothing runs that could change them */
-	int rings_fd;
+	bool waits; /* its only thread stands in our waiting code: calls may be made later, together */
+	/* Those that are made behind the next ones: */
+	struct dp_call opening[4]; /* the main mapping is opened, */
+	struct dp_call place;      /* the page of global variables keeps its place, */
+	struct dp_call *mapping;   /* the areas are mapped; NULL: not yet, */
+	struct dp_call sharing[2]; /* and the rings; */
+	struct dp_call asking[2];  /* for the actions of SIGTRAP and SIGSEGV */
+	int rings_fd;              /* ours; -1: none */
 	bool mapped;
 	bool wiped;               /* what is wiped in forked children is */
 	u32 unseen;               /* threads that could not be stopped in the last round */
