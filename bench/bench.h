@@ -76,6 +76,7 @@ enum bench_job {             /* contenders with the same job are compared with e
 		 JOB_HIT,    /* come by and count, log nothing */
 		 JOB_FILTER, /* look at an argument, do not log */
 		 JOB_RECORD, /* four arguments, thread, time stamp into a ring */
+		 JOB_WORDS,  /* words behind a pointer, thread, time stamp into a ring */
 		 JOB_STRING, /* one string argument, thread, time stamp into a ring */
 		 JOB_PAIR,   /* a record at entry, another at return */
 		 NJOBS
@@ -87,6 +88,7 @@ struct bench_contender {
 	const char *name;
 	enum bench_job job;
 	bool ours;
+	bool is_step; /* on the way to another contender of its job: nobody is compared with it */
 	/* Put the probe in place. Returns 0, or -1 with the reason in why. */
 	int (*attach)(struct bench_contender *c, const struct bench_target *t, const struct bench_place *p, char *why);
 	void (*detach)(struct bench_contender *c);
@@ -99,6 +101,12 @@ struct bench_contender {
 	bench_u64 places;    /* bit mask of enum bench_func; 0: all */
 	void *state;
 };
+
+/* Those between which the costs of words and strings lie. */
+#define BENCH_POINTER "dprobes, a pointer into the heap"
+#define BENCH_WORD "dprobes, a word behind it"
+#define BENCH_WORDS "dprobes, 4 words behind it"
+#define BENCH_STRING "dprobes, string on the heap"
 
 extern struct bench_contender bench_dprobes[], bench_perf[], bench_bpf[], bench_tracefs[], bench_gdb[];
 extern const size_t bench_dprobes_n, bench_perf_n, bench_bpf_n, bench_tracefs_n, bench_gdb_n;

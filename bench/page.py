@@ -22,8 +22,8 @@ td.n { text-align: right; font-variant-numeric: tabular-nums; } tr { border-bott
 svg rect { fill: var(--others); } svg rect.ours { fill: var(--ours); } .why { opacity: .7; }
 pre { overflow-x: auto; font-size: 12px; }
 """
-JOBS = ["unprobed", "empty probe", "condition that does not hold", "record with four arguments", "string",
-        "entry and exit"]
+JOBS = ["unprobed", "empty probe", "condition that does not hold", "record with four arguments",
+        "words behind a pointer", "string", "entry and exit"]
 WIDTH = 320
 
 

@@ -97,9 +97,10 @@ static int place(struct dp_k_event *e, struct dp_error *err)
 	if (!len && dp_k_ambiguous(loc->symbol))
 		return dp_fail(err, E_KERNEL_AMBIGUOUS, "%s", loc->symbol);
 	if (!len || !strcmp(mod, "kernel"))
-		snprintf(e->symbol, sizeof(e->symbol), "%s", loc->symbol);
+		len = 0;
 	else
-		snprintf(e->symbol, sizeof(e->symbol), "%.*s:%s", len, mod, loc->symbol);
+		len = scnprintf(e->symbol, sizeof(e->symbol), "%.*s:", len, mod);
+	snprintf(e->symbol + len, sizeof(e->symbol) - (size_t)len, "%s", loc->symbol);
 	if (loc->offset < 0) {
 		u64 addr;
 		int r = dp_k_resolve(e->symbol, &addr, err);

@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 
-#define DP_ABI 19
+#define DP_ABI 20
 #define DP_CONTROL_MAGIC 0x31424f5250594e44ull /* "DNYPROB1" */
 #define DP_REDIRECTED 0x4452494445525044ull    /* value of a trap signal whose thread a tracer has redirected already */
 

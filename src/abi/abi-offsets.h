@@ -31,7 +31,8 @@
 #define S_ALTERNATE (S_OWNER + 208)
 #define S_FRAME (S_OWNER + 232)
 #define S_CS_LOAD (S_OWNER + 256)
-#define S_STRETCH (S_OWNER + 288)
+#define S_HINTS (S_OWNER + 288)
+#define S_WANTS (S_OWNER + 304)
 #define DP_MANY_DOUBTS 1024
 
 /* struct dp_regs */

@@ -15,7 +15,8 @@
 #define DP_HIT_SLOT_REGS (DP_HIT_SLOT_STACK_TOP - sizeof(struct dp_regs) - 24)
 #define DP_HIT_SLOT_ABANDONED (~0ull) /* owner of a slot whose hit never ended: the key of no thread */
 #define DP_HIT_SLOT_CALLS 4           /* power of two */
-#define DP_HIT_SLOT_TRIES 16          /* slots that a thread may try before its hit is missed */
+#define DP_STRETCH_HINTS 4
+#define DP_HIT_SLOT_TRIES 16 /* slots that a thread may try before its hit is missed */
 
 struct dp_rseq_cs {
 	u32 version, flags;
@@ -62,8 +63,10 @@ struct dp_hit_slot {   /* at DP_HIT_SLOT_HEAD from the slot's start */
 	 */
 	u64 stopped, stopped_at;
 	struct dp_rseq_cs cs_load;
-	u32 stretch, pad2; /* offset of the stretch that was found last, in its table */
-	u64 guard_sp;      /* stack pointer at a call that changes mappings, while it is on its way; 0: none */
+	u32 hints[DP_STRETCH_HINTS]; /* offsets of stretches that were found lately, in their table */
+	u32 wants;                   /* code of a program has found its memory in none of them */
+	u32 next_hint;
+	u64 guard_sp; /* stack pointer at a call that changes mappings, while it is on its way; 0: none */
 	/*
 	 * The numbers of system calls on their way (arch/compile.h): each by the stack pointer, as dp_kept_call() puts
 	 * them together; 0: none. A place holds one call: that of a signal's handler that finds it taken is kept by

@@ -13,7 +13,8 @@
 #include "base/base.h"
 
 #define DP_STRETCHES 170
-#define DP_LOAD_STRIDE 64 /* a slot's word of loads has a line of the cache for itself */
+#define DP_LOAD_SHIFT 6 /* a slot's word of loads has a line of the cache for itself */
+#define DP_LOAD_STRIDE (1u << DP_LOAD_SHIFT)
 
 /* struct dp_stretches, state */
 #define DP_STRETCH_SECOND 1ull       /* the second table is in force */

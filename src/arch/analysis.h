@@ -124,13 +124,14 @@ bool dp_code_may_run(struct dp_analysis *c, u64 addr);
 void dp_code_release(struct dp_analysis *c);
 
 /*
- * Exits of the function that begins at addr: returns, tail calls, and those of its parts. At most
- * max are stored. `internal` decides about an indirect jump that goes through memory or an unknown
- * value: 1 it stays inside [lo, hi), 0 it leaves, negative errno: unknown. `table` is the address
- * of the 8-byte table that it reads, or 0. Returns their number, or E_SITE_NOFUNC, E_FUNC_EXITS.
+ * Exits of the function that begins at addr: returns, tail calls, and those of its parts. At most max are stored.
+ * `leaves` decides about an indirect jump of which no table tells where it goes: 0 it leaves, negative errno: unknown.
+ * `pointer` reads the 8 bytes at an address of data, as they are when the program runs: 1, 0 there are none, negative
+ * errno. Returns their number, or E_SITE_NOFUNC, E_FUNC_EXITS.
  */
 struct dp_exit_env {
-	int (*internal)(void *arg, const struct dp_func *f, u64 table);
+	int (*leaves)(void *arg, const struct dp_func *f);
+	int (*pointer)(void *arg, u64 addr, u64 *value);
 	void *arg;
 	u64 *to; /* may be NULL: where each exit leads to: 0 back, an address, or DP_EXIT_ELSEWHERE. As many as exits */
 };

@@ -43,6 +43,7 @@ struct dp_jit {
 	bool zone;   /* the detour has stepped over the red zone */
 	bool shared; /* by points that have stubs: point and event are theirs, and not known here */
 	const struct dp_jit_calls *calls; /* nothing but that code, and no program; else NULL */
+	bool loads;                       /* memory: the process's calls that take it back have guards */
 	bool is_way;                      /* entered from such code, at the end of this call: */
 	u32 number;
 	u64 stub_to;                 /* only that stub is made, to shared code with its DP_JIT_ENTRY there; 0: code */

@@ -86,7 +86,8 @@ bool dp_grow(void **v, size_t *cap, size_t n, size_t elem)
 	p = in_large_pages(reallocarray(*v, want, elem), want * elem);
 	if (!p)
 		return false;
-	if (want * elem >= MANY_PAGES)
+	/* Of what has large pages perhaps half is never used, and the rest takes few faults. */
+	if (want * elem >= MANY_PAGES && want * elem < 2 * LARGE)
 		advise((char *)p + n * elem, (want - n) * elem, MADV_POPULATE_WRITE);
 	*v = p;
 	*cap = want;

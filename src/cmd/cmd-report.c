@@ -80,7 +80,7 @@ static void put_rows(FILE *to, const struct dp_recording_info *info, struct dp_t
 	const struct dp_govern_cost cost = {b->cost_ns, b->hits, b->cpu_ns};
 
 	take_governed(info, rows);
-	dp_summary_rows(to, rows, info->nrows, total, (double)info->lasted_ns / 1e9);
+	dp_summary_rows(to, rows, info->nrows, 0, total, (double)info->lasted_ns / 1e9);
 	if (b->budget)
 		dp_summary_budget_rows(to, (u32)b->budget, &cost, rows, info->nrows, false);
 }

@@ -424,6 +424,21 @@ static int join(struct dp_trace *run, pid_t pid, void *arg)
 	return r;
 }
 
+#define LOOKS 6 /* for a module, */
+#define LOOKS_US 20000
+
+/* The only process. A library that it was found to have may be unloaded for this moment, and loaded again. */
+static int open_only(struct trace *t, pid_t pid, struct event_line **line, struct dp_error *err)
+{
+	int r = open_member(t, pid, false, line, err);
+
+	for (u32 i = 1; i < LOOKS && r && err->code == E_MOD_NONE; i++) {
+		usleep(LOOKS_US);
+		r = open_member(t, pid, false, line, err);
+	}
+	return r;
+}
+
 /* The processes of now. Of several, those are left out that cannot be probed, or do not have the events' places. */
 static int open_selected(struct trace *t)
 {
@@ -440,7 +455,7 @@ static int open_selected(struct trace *t)
 	r = 0;
 	several = pids.n > 1 || dp_select_is_open(&t->select);
 	for (u32 i = 0; i < pids.n && !r; i++) {
-		if (!open_member(t, pids.v[i], several, &line, &err))
+		if (!(several ? open_member(t, pids.v[i], true, &line, &err) : open_only(t, pids.v[i], &line, &err)))
 			continue;
 		last = line;
 		why = err;

@@ -87,8 +87,8 @@ static void processor_number(struct doctor *d, const struct dp_machine *m)
 	char text[160];
 
 	dp_doctor_row(d, used == DP_CAP_RDPID ? DOCTOR_GOOD : DOCTOR_SLOW, "processor's number",
-		      used ? "programs are compiled where threads have restartable sequences"
-			   : "programs are interpreted, and records use locked rings",
+		      used ? "small programs are compiled to code of their own"
+			   : "programs run from a slot, and records use locked rings",
 		      "%s",
 		      used == DP_CAP_RDPID    ? "by rdpid"
 		      : used == DP_CAP_LSL    ? "by rseq and the segment limit"

@@ -110,20 +110,19 @@ static int look_at_process(struct doctor *d, pid_t pid)
 			      "records are committed to a ring of the processor's own",
 			      "an area of %d bytes from the thread pointer", c.rseq_off);
 	else
-		dp_doctor_row(d, DOCTOR_SLOW, "restartable sequences",
-			      "records use a locked ring, and programs are interpreted", "none registered");
+		dp_doctor_row(d, DOCTOR_SLOW, "restartable sequences", "records use a locked ring", "none registered");
 	dp_doctor_row(d, grade(c.caps & (DP_CAP_RDFSBASE | DP_CAP_FS_WORD), DOCTOR_SLOW), "the thread",
 		      c.caps & (DP_CAP_RDFSBASE | DP_CAP_FS_WORD) ? "-" : "each hit makes a system call",
 		      c.caps & DP_CAP_RDFSBASE  ? "by rdfsbase"
 		      : c.caps & DP_CAP_FS_WORD ? "by the word at the thread pointer"
 						: "by arch_prctl");
 	dp_doctor_row(d, grade(c.caps & DP_CAP_TIDOFF, DOCTOR_SLOW), "thread id",
-		      c.caps & DP_CAP_TIDOFF ? "-" : "looked up once in each thread; programs are interpreted",
+		      c.caps & DP_CAP_TIDOFF ? "-" : "looked up once in each thread",
 		      c.caps & DP_CAP_TIDOFF ? "in the thread's control block"
 					     : "not found in the control block; gettid is %s",
 		      ALLOWED(&c, DP_CAP_GETTID));
 	dp_doctor_row(d, grade(c.compiled, DOCTOR_SLOW), "compiled programs",
-		      c.compiled ? "a hit needs no slot" : "programs are interpreted", c.compiled ? "yes" : "no");
+		      c.compiled ? "small ones need no slot" : "programs run from a slot", c.compiled ? "yes" : "no");
 	dp_doctor_row(d, grade(c.caps & DP_CAP_PVR, c.caps & DP_CAP_PROBE_READ ? DOCTOR_SLOW : DOCTOR_LESS),
 		      "reads of memory",
 		      c.caps & DP_CAP_PVR          ? "bad pointers are reported, never followed"

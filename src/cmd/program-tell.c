@@ -125,7 +125,7 @@ void dp_cmd_program_tell_end(struct program *p)
 		tell_clock(p);
 		tell_requests(p);
 		if (rows)
-			dp_summary_rows(stderr, rows, n, &total, (double)(dp_now_ns() - p->begin) / 1e9);
+			dp_summary_rows(stderr, rows, n, 0, &total, (double)(dp_now_ns() - p->begin) / 1e9);
 	}
 	if (rows && p->t.run.budget)
 		tell_budget(p, rows, n);

@@ -132,9 +132,10 @@ static void put_quiet(struct dp_line *l, const struct dp_trace_row *rows, u32 n,
 	dp_line_char(l, ')');
 }
 
-void dp_summary_rows(FILE *to, struct dp_trace_row *rows, u32 n, const struct dp_trace_row *total, double lasted)
+void dp_summary_rows(FILE *to, struct dp_trace_row *rows, u32 n, u32 without, const struct dp_trace_row *total,
+		     double lasted)
 {
-	u32 quiet = 0, shown = n;
+	u32 quiet = without, all = n + without, shown = n;
 	struct dp_line l = {0};
 	int width = 12;
 	double percent;
@@ -143,29 +144,29 @@ void dp_summary_rows(FILE *to, struct dp_trace_row *rows, u32 n, const struct dp
 		tell_rows(rows, n, total, lasted);
 		return;
 	}
-	if (n > SHOWN && !dp_summary_all) {
+	if (all > SHOWN && !dp_summary_all) {
 		qsort(rows, n, sizeof(*rows), by_hits);
-		shown = SHOWN;
+		shown = DP_MIN(n, (u32)SHOWN);
 	}
 	for (u32 i = 0; i < n; i++) {
 		if (i < shown)
 			width = DP_MAX(width, (int)DP_MIN(strlen(rows[i].name), (size_t)40));
 		quiet += !rows[i].hits;
 	}
-	if (quiet < n || dp_summary_all)
+	if (quiet < all || dp_summary_all)
 		put_head(&l, to, width);
 	for (u32 i = 0; i < shown; i++)
 		if (dp_summary_all || rows[i].hits)
 			put_row(&l, to, &rows[i], width);
-	if (shown < n && n - shown > quiet) {
+	if (shown < all && all - shown > quiet) {
 		dp_line_str(&l, "... and ");
-		dp_line_dec(&l, n - shown - quiet, 0, ' ');
+		dp_line_dec(&l, all - shown - quiet, 0, ' ');
 		dp_line_str(&l, " more probes\n");
 	}
-	if (n > 1 && (quiet < n || dp_summary_all))
+	if (all > 1 && (quiet < all || dp_summary_all))
 		put_row(&l, to, total, width);
-	if (n)
-		dp_line_format(&l, "%u probe%s, %u never hit", n, n == 1 ? "" : "s", quiet);
+	if (all)
+		dp_line_format(&l, "%u probe%s, %u never hit", all, all == 1 ? "" : "s", quiet);
 	else
 		dp_line_str(&l, "no probes");
 	put_quiet(&l, rows, n, quiet);
@@ -182,10 +183,12 @@ void dp_summary_rows(FILE *to, struct dp_trace_row *rows, u32 n, const struct dp
 
 void dp_summary_print(FILE *to, const struct dp_trace *t)
 {
-	struct dp_trace_row total, *rows = dp_trace_rows(t, &total);
+	bool every = dp_summary_all || (to == stderr && dp_ui_messages_json());
+	u32 n;
+	struct dp_trace_row total, *rows = dp_trace_rows(t, every ? t->nevents : QUIET_NAMED, &n, &total);
 
 	if (rows)
-		dp_summary_rows(to, rows, t->nevents, &total, t->lasted);
+		dp_summary_rows(to, rows, n, t->nevents - n, &total, t->lasted);
 	dp_free(rows);
 }
 
@@ -247,12 +250,13 @@ void dp_summary_budget_rows(FILE *to, u32 budget, const struct dp_govern_cost *c
 
 void dp_summary_budget(FILE *to, const struct dp_trace *t, bool quiet)
 {
-	struct dp_trace_row total, *rows = dp_trace_rows(t, &total);
+	u32 n;
+	struct dp_trace_row total, *rows = dp_trace_rows(t, t->nevents, &n, &total);
 	struct dp_govern_cost cost;
 
 	dp_trace_govern_cost(t, &cost);
 	if (rows)
-		dp_summary_budget_rows(to, t->budget, &cost, rows, t->nevents, quiet);
+		dp_summary_budget_rows(to, t->budget, &cost, rows, n, quiet);
 	dp_free(rows);
 }
 
@@ -288,9 +292,10 @@ void dp_summary_budget_json_rows(FILE *to, u32 budget, const struct dp_trace_row
 
 void dp_summary_budget_json(struct dp_trace *t, void *arg)
 {
-	struct dp_trace_row total, *rows = t->budget ? dp_trace_rows(t, &total) : NULL;
+	u32 n;
+	struct dp_trace_row total, *rows = t->budget ? dp_trace_rows(t, t->nevents, &n, &total) : NULL;
 
 	if (rows)
-		dp_summary_budget_json_rows(t->out.f, t->budget, rows, t->nevents);
+		dp_summary_budget_json_rows(t->out.f, t->budget, rows, n);
 	dp_free(rows);
 }

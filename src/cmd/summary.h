@@ -12,8 +12,12 @@ extern bool dp_summary_all; /* --all-rows: also rows of probes that were never h
 /* Sorted by hits when there are many. */
 void dp_summary_print(FILE *to, const struct dp_trace *t);
 
-/* The same of n rows with their sum, of so many seconds; it may sort them. */
-void dp_summary_rows(FILE *to, struct dp_trace_row *rows, u32 n, const struct dp_trace_row *total, double lasted);
+/*
+ * The same of n rows with their sum, of so many seconds; it may sort them. without: of so many probes more, which were
+ * never hit, there are no rows.
+ */
+void dp_summary_rows(FILE *to, struct dp_trace_row *rows, u32 n, u32 without, const struct dp_trace_row *total,
+		     double lasted);
 
 /* The same as an object: all rows, those that were never hit as well. */
 struct dp_json;

@@ -108,6 +108,14 @@ static u64 next_addr(const struct dp_place *w, const struct pattern *p, u64 from
 	return from + w->size <= limit ? from : 0;
 }
 
+/* Whether the jump can lead there as far as distances go. */
+static bool reaches(const struct dp_place *w, u64 addr)
+{
+	s64 rel = (s64)(addr - w->next);
+
+	return addr >= w->reach_lo && addr <= w->reach_hi && rel >= -0x80000000ll && rel <= 0x7fffffffll;
+}
+
 /* First used byte in [off, off + size), as offset, or ~0. */
 static u64 first_used(const struct dp_area *a, u64 off, u32 size)
 {
@@ -135,6 +143,8 @@ static u64 place_in_area(struct dp_area *a, const struct dp_place *w, const stru
 	u64 d = low_fixed ? a->lo + a->low_hint[low] : a->hint;
 	bool exact = !(p->mask & 0xffff00); /* hints hold for every request of this kind */
 
+	if (exact && d + w->size > a->hi)
+		return 0;
 	while ((d = next_addr(w, p, d, a->hi))) {
 		u64 hit = first_used(a, d - a->lo, w->size);
 
@@ -147,6 +157,13 @@ static u64 place_in_area(struct dp_area *a, const struct dp_place *w, const stru
 			return d;
 		}
 		d = a->lo + hit + 1;
+	}
+	/* It is full, but for pieces that are too small: nobody looks again, where all of it was in reach. */
+	if (!(p->mask & 0xffffff00) && reaches(w, a->lo) && reaches(w, a->hi)) {
+		if (low_fixed)
+			a->low_hint[low] = (u32)(a->hi - a->lo);
+		else
+			a->hint = a->hi;
 	}
 	return 0;
 }
@@ -250,13 +267,20 @@ int dp_space_place(struct dp_space *s, const struct dp_place *want, u64 *addr, s
 			p.val |= 0xccu << (i - 1) * 8;
 		}
 	for (u32 t = 0; t < tries; t++) {
+		struct dp_place to = *want;
 		struct pattern q = p;
 
-		if (want->bounds & 0x10) {
+		if (want->bounds & 0x10) { /* of the highest byte the rest is 16 MiB: nobody need look elsewhere */
+			u64 lo = want->next + (u64)(s64)(s32)((u32)trap_bytes[t] << 24);
+
 			q.mask |= 0xff000000;
 			q.val |= (u32)(trap_bytes[t] ^ 0x80) << 24;
+			to.reach_lo = DP_MAX(to.reach_lo, lo);
+			to.reach_hi = DP_MIN(to.reach_hi, lo + (1 << 24) + to.size);
+			if (to.reach_lo >= to.reach_hi)
+				continue;
 		}
-		*addr = place(s, want, &q);
+		*addr = place(s, &to, &q);
 		if (*addr)
 			return 0;
 	}

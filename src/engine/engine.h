@@ -44,7 +44,18 @@ struct dp_spot {
 
 #define DP_PATCH_TRAP 0x1 /* one breakpoint byte, no jump */
 
-/* One overwritten place and its detour. */
+/* One of the instructions that a patch displaces: what struct dp_detour has of each. */
+struct dp_displaced {
+	u64 direct;
+	u32 point;
+	u16 arrive, copy, after;
+	u8 entry;
+	bool confirm;
+	/* No probe is at that point any more, but its number stays taken: detours of others may call with it. */
+	bool idle;
+};
+
+/* One overwritten place and its detour. A plan may have a hundred thousand, most of which displace two instructions. */
 struct dp_planned {
 	const struct dp_text *text;
 	u64 bias;
@@ -52,16 +63,15 @@ struct dp_planned {
 	struct dp_window win;
 	u64 reach_lo, reach_hi;
 	u32 flags; /* DP_PATCH_* */
-	struct dp_detour detour;
+	u32 first; /* of win.ninsns displaced instructions of the plan: dp_displaced_by() */
 	u64 detour_addr;
 	u32 code_off, code_len; /* the detour's bytes in plan->code */
+	u16 back, words;        /* as in struct dp_detour */
 	struct dp_patch patch;
 	const struct dp_shared *shared; /* others' patches stand there; NULL: none */
 	bool held;                      /* it stands where others do, too: its window stays what it is */
 	bool kept;                      /* it stands already, see dp_plan_next() */
 	bool out;                       /* the caller has taken it out for a while: the original bytes are there */
-	/* No probe is at that point any more, but its number stays taken: detours of others may call with it. */
-	bool idle[DP_WINDOW_INSNS];
 };
 
 /* As dp_window_reach(); a breakpoint takes nothing behind its instruction. */
@@ -88,6 +98,8 @@ struct dp_shared {
 struct dp_plan {
 	struct dp_planned *patches; /* sorted by start */
 	u32 npatches, cap_patches;
+	struct dp_displaced *displaced; /* by all patches, and some of patches that have gone */
+	u32 ndisplaced, cap_displaced;
 	struct dp_point *points; /* first and n are the caller's business; addr 0: not in use */
 	u32 npoints, cap_points;
 	u32 unused;                    /* while it is made: none of the points below is unused */
@@ -108,6 +120,12 @@ struct dp_plan {
 	size_t cap_shared, cap_others;
 	u32 nshared, nothers;
 };
+
+/* The instructions that a patch of the plan displaces, win.ninsns of them. */
+static inline struct dp_displaced *dp_displaced_by(const struct dp_plan *plan, const struct dp_planned *p)
+{
+	return plan->displaced + p->first;
+}
 
 /* The order that plans and blocks have: by address, then by owner. */
 void dp_spots_sort(struct dp_spot *spots, u32 n);

@@ -8,6 +8,8 @@
 /* Little: all of it is zeroed, also for the one probe of a process that starts. */
 #define FIRST_ROOM 8
 #define CODE_ROOM 2048u
+#define CODE_SHARE 96u /* of a patch, as a rule less, */
+#define INSNS_SHARE 4u /* and so are its instructions */
 
 static void *room(void *v, u32 *cap, u32 n, size_t size)
 {
@@ -124,12 +126,34 @@ static u64 end_of(const struct dp_planned *p)
 	return p->win.start + dp_planned_reach(p);
 }
 
-/* Replace a window by a longer one with the same start, keeping the points of its instructions. */
-static void widen(struct dp_planned *p, const struct dp_window *w)
+/*
+ * The last patch displaces so many instructions; those that it did not displace before have no point. False: no
+ * memory.
+ */
+static bool displace(struct dp_plan *plan, const struct dp_planned *p, u8 ninsns)
 {
-	for (u8 i = p->win.ninsns; i < w->ninsns; i++)
-		p->detour.point[i] = DP_NO_POINT;
+	u32 had = plan->ndisplaced, end = p->first + ninsns;
+
+	while (plan->cap_displaced < end) {
+		struct dp_displaced *v = room(plan->displaced, &plan->cap_displaced, plan->cap_displaced, sizeof(*v));
+
+		if (!v)
+			return false;
+		plan->displaced = v;
+	}
+	for (u32 i = had; i < end; i++)
+		plan->displaced[i] = (struct dp_displaced){.point = DP_NO_POINT};
+	plan->ndisplaced = DP_MAX(had, end);
+	return true;
+}
+
+/* Replace the last patch's window by a longer one with the same start, keeping the points of its instructions. */
+static bool widen(struct dp_plan *plan, struct dp_planned *p, const struct dp_window *w)
+{
+	if (!displace(plan, p, w->ninsns))
+		return false;
 	p->win = *w;
+	return true;
 }
 
 static struct dp_planned *new_patch(struct dp_plan *plan, const struct dp_spot *spot, const struct dp_window *w,
@@ -140,8 +164,12 @@ static struct dp_planned *new_patch(struct dp_plan *plan, const struct dp_spot *
 	if (!p)
 		return NULL;
 	plan->patches = p;
-	p += plan->npatches++;
+	p += plan->npatches;
 	memset(p, 0, sizeof(*p));
+	p->first = plan->ndisplaced;
+	if (!displace(plan, p, w->ninsns))
+		return NULL;
+	plan->npatches++;
 	p->text = spot->text;
 	p->bias = spot->bias;
 	p->start = w->start + spot->bias;
@@ -149,8 +177,6 @@ static struct dp_planned *new_patch(struct dp_plan *plan, const struct dp_spot *
 	p->flags = flags;
 	p->reach_lo = spot->reach_lo;
 	p->reach_hi = spot->reach_hi;
-	for (u32 i = 0; i < DP_WINDOW_INSNS; i++)
-		p->detour.point[i] = DP_NO_POINT;
 	return p;
 }
 
@@ -238,10 +264,8 @@ static struct dp_planned *patch_for(struct dp_plan *plan, const struct dp_plan *
 		if (addr >= end && !dp_window_build(spot->text, end, addr, &other, NULL))
 			return new_patch(plan, spot, &other, 0);
 		if (!(last->flags & DP_PATCH_TRAP) && !last->shared && !last->held &&
-		    !dp_window_build(spot->text, last->win.start, addr, &other, NULL)) {
-			widen(last, &other);
-			return last;
-		}
+		    !dp_window_build(spot->text, last->win.start, addr, &other, NULL))
+			return widen(plan, last, &other) ? last : NULL;
 		spot->why = E_SITE_TARGET;
 	} else {
 		spot->why = spot->site.why;
@@ -274,7 +298,7 @@ static u32 point_before(const struct dp_plan *before, u64 addr)
 	u32 n = before ? (u32)DP_COUNT_UP_TO(before->patches, before->npatches, start, addr) : 0;
 	int i = n ? insn_at(&before->patches[n - 1].win, addr - before->patches[n - 1].bias) : -1;
 
-	return i < 0 ? DP_NO_POINT : before->patches[n - 1].detour.point[i];
+	return i < 0 ? DP_NO_POINT : dp_displaced_by(before, &before->patches[n - 1])[i].point;
 }
 
 /* A number for the point of an address: its own, one that nobody uses, or the next. DP_NO_POINT: no memory. */
@@ -301,6 +325,7 @@ static u32 point_for(struct dp_plan *plan, const struct dp_plan *before, u64 add
 
 static int add_spot(struct dp_plan *plan, const struct dp_plan *before, struct dp_spot *spot, bool allow_trap)
 {
+	struct dp_displaced *d;
 	struct dp_planned *p;
 	int i;
 
@@ -318,36 +343,58 @@ static int add_spot(struct dp_plan *plan, const struct dp_plan *before, struct d
 		return 0;
 	}
 	spot->outcome = p->flags & DP_PATCH_TRAP ? DP_OUTCOME_TRAP : DP_OUTCOME_JUMP;
-	p->detour.confirm[i] |= spot->confirm;
+	d = &dp_displaced_by(plan, p)[i];
+	d->confirm |= spot->confirm;
 	if (spot->outcome == DP_OUTCOME_JUMP)
 		spot->why = DP_OK;
-	if (p->detour.point[i] != DP_NO_POINT) {
-		spot->point = p->detour.point[i];
-		if (p->detour.direct[i] != spot->direct)
-			p->detour.direct[i] = 0; /* the first one's code knows nothing of the second */
+	if (d->point != DP_NO_POINT) {
+		spot->point = d->point;
+		if (d->direct != spot->direct)
+			d->direct = 0; /* the first one's code knows nothing of the second */
 		return 0;
 	}
 	spot->point = point_for(plan, before, spot->addr);
 	if (spot->point == DP_NO_POINT)
 		return -ENOMEM;
-	p->detour.point[i] = spot->point;
-	p->detour.entry[i] = (u8)dp_entry_for(&spot->site);
-	p->detour.direct[i] = spot->direct;
+	d->point = spot->point;
+	d->entry = (u8)dp_entry_for(&spot->site);
+	d->direct = spot->direct;
 	return 0;
 }
 
-static int emit_at(struct dp_planned *p, u8 *buf, u64 addr, const u64 entries[DP_NENTRIES], u32 *len)
+static int emit_at(const struct dp_plan *plan, struct dp_planned *p, u8 *buf, u64 addr, const u64 entries[DP_NENTRIES],
+		   u32 *len)
 {
+	struct dp_displaced *v = dp_displaced_by(plan, p);
+	struct dp_detour d;
 	struct dp_emit e;
 	int r;
 
 	dp_emit_init(&e, buf, DP_DETOUR_MAX, addr);
-	p->detour.win = &p->win;
-	p->detour.code = p->text->bytes + (p->win.start - p->text->lo);
-	p->detour.start = p->start;
-	r = dp_detour_emit(&e, &p->detour, entries, NULL);
+	d.win = &p->win;
+	d.code = p->text->bytes + (p->win.start - p->text->lo);
+	d.start = p->start;
+	d.others = p->shared ? plan->others + p->shared->first : NULL;
+	d.nothers = p->shared ? p->shared->n : 0;
+	for (u8 i = 0; i < p->win.ninsns; i++) {
+		d.point[i] = v[i].point;
+		d.entry[i] = v[i].entry;
+		d.direct[i] = v[i].direct;
+		d.confirm[i] = v[i].confirm;
+	}
+	r = dp_detour_emit(&e, &d, entries, NULL);
 	*len = (u32)e.len;
-	return r;
+	if (r)
+		return r;
+	for (u8 i = 0; i < p->win.ninsns; i++) {
+		v[i].arrive = d.arrive[i];
+		v[i].copy = d.copy[i];
+		v[i].after = d.after[i];
+	}
+	p->back = d.back;
+	p->words = d.words;
+	p->patch.nwords = d.nwords;
+	return 0;
 }
 
 static int keep_code(struct dp_plan *plan, struct dp_planned *p, const u8 *buf, u32 len)
@@ -368,7 +415,7 @@ static int keep_code(struct dp_plan *plan, struct dp_planned *p, const u8 *buf, 
 	return 0;
 }
 
-static void fill_patch(struct dp_planned *p)
+static void fill_patch(const struct dp_plan *plan, struct dp_planned *p)
 {
 	struct dp_patch *t = &p->patch;
 	bool trap = p->flags & DP_PATCH_TRAP;
@@ -378,16 +425,15 @@ static void fill_patch(struct dp_planned *p)
 	t->bounds = trap ? 0 : p->win.bounds;
 	t->span = p->win.len;
 	t->rank = p->shared ? p->shared->rank : 0;
-	t->nwords = p->detour.nwords;
-	t->words = t->nwords ? p->detour_addr + p->detour.words : 0;
+	t->words = t->nwords ? p->detour_addr + p->words : 0;
 	memcpy(t->orig, p->text->bytes + (p->win.start - p->text->lo), t->len);
-	dp_jump_make(t->jump, p->start, p->detour_addr + p->detour.arrive[0]);
+	dp_jump_make(t->jump, p->start, p->detour_addr + dp_displaced_by(plan, p)->arrive);
 	if (trap)
 		t->jump[0] = DP_TRAP_BYTE;
 }
 
-/* The hits of others that go into a patch, and how each enters the hit path. */
-static void take_others(struct dp_plan *plan, struct dp_planned *p)
+/* How each of the hits of others that go into a patch enters the hit path. */
+static void take_others(struct dp_plan *plan, const struct dp_planned *p)
 {
 	for (u32 i = p->shared->first; i < p->shared->first + p->shared->n; i++) {
 		struct dp_other_hit *o = &plan->others[i];
@@ -396,8 +442,6 @@ static void take_others(struct dp_plan *plan, struct dp_planned *p)
 		dp_site_judge(p->text, o->addr - p->bias, &site, NULL);
 		o->entry = site.outcome == DP_OUTCOME_REFUSED ? DP_ENTRY_ZONE_FLAGS : dp_entry_for(&site);
 	}
-	p->detour.others = plan->others + p->shared->first;
-	p->detour.nothers = p->shared->n;
 }
 
 /* Find a place for the detour and emit it there. Returns 0, or -ERANGE when no place will do. buf: to emit it to. */
@@ -413,17 +457,15 @@ static int place_with(struct dp_plan *plan, struct dp_planned *p, const u64 entr
 	if (p->shared)
 		take_others(plan, p);
 	/* The length does not depend on the address: ask for it near the site, where all is in reach. */
-	if (emit_at(p, buf, p->start + DP_JUMP_LEN, entries, &len))
+	if (emit_at(plan, p, buf, p->start + DP_JUMP_LEN, entries, &len))
 		return -ERANGE;
 	want.size = len;
 	if (dp_space_place(&plan->space, &want, &p->detour_addr, NULL))
 		return -ERANGE;
-	r = emit_at(p, buf, p->detour_addr, entries, &len);
-	p->detour.others = NULL; /* they are the plan's only while it is made */
-	p->detour.nothers = 0;
+	r = emit_at(plan, p, buf, p->detour_addr, entries, &len);
 	if (r || len != want.size)
 		return -ERANGE;
-	fill_patch(p);
+	fill_patch(plan, p);
 	return keep_code(plan, p, buf, len);
 }
 
@@ -441,7 +483,7 @@ static int place_detour(struct dp_plan *plan, struct dp_planned *p, const u64 en
  * back two bytes from where it returns. So a thread that is behind the original, possibly inside the call, goes
  * behind the copied instruction itself, and back. Returns that address, 0: not a system call.
  */
-static u64 behind_syscall(const struct dp_planned *p, u8 k)
+static u64 behind_syscall(const struct dp_planned *p, const struct dp_displaced *v, u8 k)
 {
 	const u8 *code = p->text->bytes + (p->win.start + p->win.off[k] - p->text->lo);
 	struct dp_insn in;
@@ -449,7 +491,7 @@ static u64 behind_syscall(const struct dp_planned *p, u8 k)
 
 	if (len < 0 || in.cls != DP_INSN_SYSCALL)
 		return 0;
-	return p->detour_addr + p->detour.copy[k] + (u64)len;
+	return p->detour_addr + v[k].copy + (u64)len;
 }
 
 /* Where the instruction behind the k-th displaced one stands. */
@@ -471,33 +513,34 @@ static int build_tables(struct dp_plan *plan)
 	if (!plan->redirects || !plan->homes)
 		return -ENOMEM;
 	for (u32 i = 0; i < plan->npatches; i++) {
-		struct dp_planned *p = &plan->patches[i];
+		const struct dp_planned *p = &plan->patches[i];
+		const struct dp_displaced *v = dp_displaced_by(plan, p);
 		u64 called = 0; /* behind the copy of a system call, when one stands before */
 
 		for (u8 k = 0; k < p->win.ninsns; k++) {
 			u64 home = p->start + p->win.off[k];
-			u64 arrive = p->detour_addr + p->detour.arrive[k];
-			u64 copy = p->detour_addr + p->detour.copy[k];
+			u64 arrive = p->detour_addr + v[k].arrive;
+			u64 copy = p->detour_addr + v[k].copy;
 
 			if (!k || (p->win.off[k] < DP_JUMP_LEN && !(p->flags & DP_PATCH_TRAP)))
 				plan->redirects[plan->nredirects++] = (struct dp_redirect){home,
 											   called ? called : arrive};
 			if (called)
 				plan->homes[plan->nhomes++] = (struct dp_redirect){called, home};
-			called = behind_syscall(p, k);
+			called = behind_syscall(p, v, k);
 			plan->homes[plan->nhomes++] = (struct dp_redirect){arrive, home};
 			if (copy != arrive)
 				plan->homes[plan->nhomes++] = (struct dp_redirect){copy, home | DP_HOME_BEHIND};
-			if (p->detour.after[k])
-				plan->homes[plan->nhomes++] = (struct dp_redirect){p->detour_addr + p->detour.after[k],
+			if (v[k].after)
+				plan->homes[plan->nhomes++] = (struct dp_redirect){p->detour_addr + v[k].after,
 										   home_after(p, k)};
-			if (p->detour.point[k] != DP_NO_POINT)
-				plan->points[p->detour.point[k]].resume = copy;
+			if (v[k].point != DP_NO_POINT)
+				plan->points[v[k].point].resume = copy;
 		}
 		if (called)
 			plan->homes[plan->nhomes++] = (struct dp_redirect){called, p->start + p->win.len};
-		if (p->detour.back)
-			plan->homes[plan->nhomes++] = (struct dp_redirect){p->detour_addr + p->detour.back,
+		if (p->back)
+			plan->homes[plan->nhomes++] = (struct dp_redirect){p->detour_addr + p->back,
 									   p->start + p->win.len};
 	}
 	sort_redirects(plan->redirects, plan->nredirects);
@@ -515,11 +558,12 @@ static const struct dp_taken *taken_by(const struct dp_plan *plan, const struct 
 static void drop_patch(struct dp_plan *plan, u32 index, struct dp_spot *spots, u32 n, enum dp_code why)
 {
 	struct dp_planned *p = &plan->patches[index];
+	const struct dp_displaced *v = dp_displaced_by(plan, p);
 
 	for (u32 i = 0; i < n; i++)
 		if (spots[i].outcome > DP_OUTCOME_REFUSED)
 			for (u8 k = 0; k < p->win.ninsns; k++)
-				if (p->detour.point[k] == spots[i].point) {
+				if (v[k].point == spots[i].point) {
 					spots[i].outcome = DP_OUTCOME_REFUSED;
 					spots[i].why = why;
 				}
@@ -527,73 +571,73 @@ static void drop_patch(struct dp_plan *plan, u32 index, struct dp_spot *spots, u
 	plan->npatches--;
 }
 
-/* Whether the patch that stands there would be made again. */
-static bool is_same(const struct dp_planned *a, const struct dp_planned *b)
+/* Whether the patch that stands there, b with the instructions y, would be made again. */
+static bool is_same(const struct dp_planned *a, const struct dp_displaced *x, const struct dp_planned *b,
+		    const struct dp_displaced *y)
 {
-	const struct dp_detour *x = &a->detour, *y = &b->detour;
-
 	if (a->text != b->text || a->bias != b->bias || a->start != b->start || a->flags != b->flags ||
 	    a->win.ninsns != b->win.ninsns || a->win.len != b->win.len)
 		return false;
 	for (u8 i = 0; i < a->win.ninsns; i++)
-		if (x->point[i] != y->point[i] || x->confirm[i] != y->confirm[i] ||
-		    (x->point[i] != DP_NO_POINT && (x->entry[i] != y->entry[i] || x->direct[i] != y->direct[i])))
+		if (x[i].point != y[i].point || x[i].confirm != y[i].confirm ||
+		    (x[i].point != DP_NO_POINT && (x[i].entry != y[i].entry || x[i].direct != y[i].direct)))
 			return false;
 	return true;
 }
 
 /*
- * Whether the detour that stands has the hit that is wanted before its i-th instruction, and so have those that others
+ * Whether the detour that stands has the hit that is wanted before an instruction, and so have those that others
  * have made in front of it: somebody may have come while the point had no probe, and does not call it. A point without
  * a probe does nothing, unless code that was compiled for its probe alone is called.
  */
-static bool has_hit(const struct dp_planned *is, const struct dp_detour *want, u8 i, bool is_front)
+static bool has_hit(const struct dp_displaced *is, const struct dp_displaced *want, bool is_front)
 {
-	const struct dp_detour *d = &is->detour;
-
-	if (want->point[i] == DP_NO_POINT)
-		return !d->direct[i];
-	return d->point[i] == want->point[i] && d->confirm[i] == want->confirm[i] && d->entry[i] == want->entry[i] &&
-	       d->direct[i] == want->direct[i] && (is_front || !is->idle[i]);
+	if (want->point == DP_NO_POINT)
+		return !is->direct;
+	return is->point == want->point && is->confirm == want->confirm && is->entry == want->entry &&
+	       is->direct == want->direct && (is_front || !is->idle);
 }
 
 /* Whether the patch that stands beside those of others can stay. */
-static bool can_stay(const struct dp_planned *p, const struct dp_planned *is, bool is_front)
+static bool can_stay(const struct dp_planned *p, const struct dp_displaced *v, const struct dp_planned *is,
+		     const struct dp_displaced *there, bool is_front)
 {
 	if (p->text != is->text || p->bias != is->bias || p->win.ninsns != is->win.ninsns || p->win.len != is->win.len)
 		return false;
 	for (u8 i = 0; i < p->win.ninsns; i++)
-		if (!has_hit(is, &p->detour, i, is_front))
+		if (!has_hit(&there[i], &v[i], is_front))
 			return false;
 	return true;
 }
 
 /* The points that have no probe any more go on to its successor. */
-static void take_idle(struct dp_planned *p, const struct dp_planned *is)
+static void take_idle(struct dp_displaced *v, const struct dp_displaced *there, u8 n)
 {
-	for (u8 i = 0; i < p->win.ninsns && i < is->win.ninsns; i++) {
-		if (p->detour.point[i] != DP_NO_POINT || is->detour.point[i] == DP_NO_POINT)
+	for (u8 i = 0; i < n; i++) {
+		if (v[i].point != DP_NO_POINT || there[i].point == DP_NO_POINT)
 			continue;
-		p->idle[i] = true;
-		p->detour.point[i] = is->detour.point[i];
-		p->detour.entry[i] = is->detour.entry[i];
-		p->detour.confirm[i] = is->detour.confirm[i];
+		v[i].idle = true;
+		v[i].point = there[i].point;
+		v[i].entry = there[i].entry;
+		v[i].confirm = there[i].confirm;
 	}
 }
 
 /* As keep(), where others have patches. If it cannot stay, it is to come in front of all, where that can be. */
-static bool keep_beside(const struct dp_plan *plan, struct dp_planned *p, const struct dp_planned *is)
+static bool keep_beside(const struct dp_plan *plan, struct dp_planned *p, const struct dp_planned *is,
+			const struct dp_displaced *there)
 {
 	const struct dp_shared *s = shared_at(plan, p->start);
+	struct dp_displaced *v = dp_displaced_by(plan, p);
 	bool stays;
 
 	if (s && (s->front.addr != p->start || s->front.span != p->win.len))
 		s = NULL;
-	stays = can_stay(p, is, s && !memcmp(s->front.jump, is->patch.jump, sizeof(s->front.jump)));
+	stays = can_stay(p, v, is, there, s && !memcmp(s->front.jump, is->patch.jump, sizeof(s->front.jump)));
 	for (u8 i = 0; i < p->win.ninsns && stays; i++)
-		p->idle[i] = p->detour.point[i] == DP_NO_POINT && is->detour.point[i] != DP_NO_POINT;
+		v[i].idle = v[i].point == DP_NO_POINT && there[i].point != DP_NO_POINT;
 	if (!stays)
-		take_idle(p, is);
+		take_idle(v, there, DP_MIN(p->win.ninsns, is->win.ninsns));
 	p->shared = stays ? NULL : s;
 	return stays;
 }
@@ -602,15 +646,22 @@ static bool keep(const struct dp_plan *plan, struct dp_planned *p, const struct 
 {
 	u32 n = before ? (u32)DP_COUNT_UP_TO(before->patches, before->npatches, start, p->start) : 0;
 	const struct dp_planned *is = n ? &before->patches[n - 1] : NULL;
-	bool idle[DP_WINDOW_INSNS];
+	struct dp_displaced *v = dp_displaced_by(plan, p);
+	const struct dp_displaced *there = is ? dp_displaced_by(before, is) : NULL;
+	u32 first = p->first;
 
 	if (!is || is->start != p->start)
 		return false;
-	if (p->held || p->shared ? !keep_beside(plan, p, is) : !is_same(p, is))
+	if (p->held || p->shared ? !keep_beside(plan, p, is, there) : !is_same(p, v, is, there))
 		return false;
-	memcpy(idle, p->idle, sizeof(idle));
 	*p = *is;
-	memcpy(p->idle, idle, sizeof(idle));
+	p->first = first;
+	for (u8 i = 0; i < p->win.ninsns; i++) { /* they are as many */
+		bool idle = v[i].idle;
+
+		v[i] = there[i];
+		v[i].idle = idle;
+	}
 	p->shared = NULL;
 	p->kept = true;
 	return true;
@@ -641,6 +692,29 @@ static int add_idle(struct dp_plan *plan, const struct dp_plan *before)
 	return 0;
 }
 
+/*
+ * As much as a plan of n spots needs where no two of them share a patch: what becomes more and more is moved, and
+ * zeroed, each time. Memory that is not used costs nothing.
+ */
+static int reserve(struct dp_plan *plan, u32 n)
+{
+	if (n <= FIRST_ROOM || plan->cap_patches)
+		return 0;
+	plan->patches = dp_alloc((u64)n * sizeof(*plan->patches));
+	plan->displaced = dp_alloc((u64)n * INSNS_SHARE * sizeof(*plan->displaced));
+	plan->code = dp_alloc((u64)n * CODE_SHARE);
+	if (!plan->patches || !plan->displaced || !plan->code)
+		return -ENOMEM;
+	plan->cap_patches = n;
+	plan->cap_displaced = n * INSNS_SHARE;
+	plan->cap_code = (u64)n * CODE_SHARE;
+	if (plan->points)
+		return 0;
+	plan->points = dp_alloc((u64)n * sizeof(*plan->points));
+	plan->cap_points = plan->points ? n : 0;
+	return plan->points ? 0 : -ENOMEM;
+}
+
 /* The points that are there stay what they are until nobody can be in their detours; those that stay are made anew. */
 static int begin_with(struct dp_plan *plan, const struct dp_plan *before)
 {
@@ -665,6 +739,8 @@ int dp_plan_next(struct dp_plan *plan, const struct dp_plan *before, struct dp_s
 {
 	int r = begin_with(plan, before);
 
+	if (!r)
+		r = reserve(plan, n);
 	dp_spots_sort(spots, n);
 	for (u32 i = 0; i < n && !r; i++)
 		r = add_spot(plan, before, &spots[i], allow_trap);
@@ -698,6 +774,7 @@ int dp_plan_build(struct dp_plan *plan, struct dp_spot *spots, u32 n, const u64 
 void dp_plan_free(struct dp_plan *plan)
 {
 	dp_free(plan->patches);
+	dp_free(plan->displaced);
 	dp_free(plan->points);
 	dp_free(plan->redirects);
 	dp_free(plan->homes);

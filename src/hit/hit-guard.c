@@ -72,9 +72,9 @@ static bool is_loading(const struct dp_control *ctl, u32 i, u32 tid)
 {
 	const struct dp_hit_slot *slot = (const struct dp_hit_slot *)(ctl->slots + ((u64)i << DP_HIT_SLOT_SHIFT) +
 								      DP_HIT_SLOT_HEAD);
-	u64 cs;
+	u64 word = *(volatile u64 *)loading(ctl, i), cs;
 
-	return *(volatile u64 *)loading(ctl, i) && dp_fetch(tid, &cs, slot->rseq + 8, 8) && cs == (u64)&slot->cs_load;
+	return word && dp_fetch(tid, &cs, slot->rseq + 8, 8) && cs == word;
 }
 
 /* What was taken back before is not loaded any more. The thread itself is in no load: a signal has ended it. */
@@ -124,8 +124,23 @@ static bool find(struct dp_hit_slot *slot, const struct dp_stretches *st, u64 sr
 
 	if (!k || src >= *(const volatile u64 *)&t->v[k - 1].hi)
 		return false;
-	slot->stretch = (u32)((k - 1) * sizeof(t->v[0]));
+	slot->hints[slot->next_hint++ % DP_STRETCH_HINTS] = (u32)((k - 1) * sizeof(t->v[0]));
 	return true;
+}
+
+static void note_missed(struct dp_stretches *st)
+{
+	if (!*(volatile u32 *)&st->missed)
+		*(volatile u32 *)&st->missed = 1;
+}
+
+bool dp_stretch_read_again(const struct dp_hit *h, void *dst, u64 src, u32 len)
+{
+	const struct dp_control *ctl = h->ctl;
+	struct dp_hit_slot *slot = dp_slot_of(h);
+
+	return slot->rseq &&
+	       dp_load(slot, (struct dp_stretches *)ctl->stretches, dst, src, len, loading(ctl, slot->index));
 }
 
 bool dp_stretch_read(const struct dp_hit *h, void *dst, u64 src, u32 len)
@@ -134,18 +149,28 @@ bool dp_stretch_read(const struct dp_hit *h, void *dst, u64 src, u32 len)
 	struct dp_stretches *st = (struct dp_stretches *)ctl->stretches;
 	struct dp_hit_slot *slot = dp_slot_of(h);
 
-	if (h->aside || !slot->rseq || src + len < src)
+	if (!slot->rseq)
 		return false;
-	if (dp_load(slot, st, dst, src, len, loading(ctl, slot->index)))
-		return true;
 	if (*(volatile u64 *)&st->state & DP_STRETCH_CLOSED)
 		return false;
 	take_offer(ctl, st);
-	if (find(slot, st, src) && dp_load(slot, st, dst, src, len, loading(ctl, slot->index)))
+	if (find(slot, st, src) && dp_stretch_read_again(h, dst, src, len))
 		return true;
-	if (!*(volatile u32 *)&st->missed)
-		*(volatile u32 *)&st->missed = 1;
+	note_missed(st);
 	return false;
+}
+
+void dp_stretch_learn(const struct dp_hit *h, u64 src)
+{
+	struct dp_stretches *st = (struct dp_stretches *)h->ctl->stretches;
+	struct dp_hit_slot *slot = dp_slot_of(h);
+
+	slot->wants = 0;
+	if (!st || *(volatile u64 *)&st->state & DP_STRETCH_CLOSED)
+		return;
+	take_offer(h->ctl, st);
+	if (!find(slot, st, src))
+		note_missed(st);
 }
 
 /* ---- guards ---- */

@@ -54,20 +54,6 @@ static u64 stack_end(const struct dp_hit *h, u64 sp)
 	return lo && sp - lo < size && slot->thread - lo < size ? lo + size : 0;
 }
 
-static bool known(const struct dp_hit *h, u64 addr, u32 len)
-{
-	const struct dp_control *ctl = h->ctl;
-	u64 page = h->regs->sp & ~(PAGE - 1);
-	size_t k;
-
-	if (h->aside || addr + len < addr)
-		return false;
-	if (addr >= page && (addr + len <= page + PAGE || addr + len <= stack_end(h, h->regs->sp)))
-		return true;
-	k = DP_COUNT_UP_TO(ctl->ranges, ctl->nranges, lo, addr);
-	return k && addr + len <= ctl->ranges[k - 1].hi;
-}
-
 /* By words while there are such: a string is read in pieces of 64 bytes. */
 static void copy(void *dst, const void *src, u32 len)
 {
@@ -78,6 +64,38 @@ static void copy(void *dst, const void *src, u32 len)
 		*(volatile u64 *)d = *(const volatile u64 *)s;
 	while (len--)
 		*d++ = *s++;
+}
+
+static bool is_on_stack(const struct dp_hit *h, u64 addr, u32 len)
+{
+	u64 page = h->regs->sp & ~(PAGE - 1);
+
+	return addr >= page && (addr + len <= page + PAGE || addr + len <= stack_end(h, h->regs->sp));
+}
+
+static bool is_in_range(const struct dp_control *ctl, u64 addr, u32 len)
+{
+	size_t k = DP_COUNT_UP_TO(ctl->ranges, ctl->nranges, lo, addr);
+
+	return k && addr + len <= ctl->ranges[k - 1].hi;
+}
+
+/* Copies what can be loaded; false when it has to be asked for. */
+static bool load(const struct dp_hit *h, void *dst, u64 src, u32 len)
+{
+	if (h->aside || src + len < src)
+		return false;
+	/* Most reads are where the thread has read before: that is looked at before the search. */
+	if (!is_on_stack(h, src, len)) {
+		if (h->ctl->stretches && dp_stretch_read_again(h, dst, src, len))
+			return true;
+		if (!is_in_range(h->ctl, src, len))
+			return h->ctl->stretches && dp_stretch_read(h, dst, src, len);
+	}
+	if (__builtin_expect(dp_slot_of(h)->wants, 0))
+		dp_stretch_learn(h, src);
+	copy(dst, (const void *)src, len);
+	return true;
 }
 
 /* The whole range can be read: the kernel copies a signal mask from there before it looks at a wrong `how`. */
@@ -141,11 +159,7 @@ static u32 read_some(struct dp_hit *h, void *dst, u64 src, u32 len)
 	struct iovec_rt there[2] = {{src, first}, {src + first, len - first}};
 	s64 n;
 
-	if (known(h, src, len)) {
-		copy(dst, (const void *)src, len);
-		return len;
-	}
-	if (h->ctl->stretches && dp_stretch_read(h, dst, src, len))
+	if (load(h, dst, src, len))
 		return len;
 	if (h->ctl->caps & DP_CAP_PVR) {
 		if (is_near(h, src, len))
@@ -215,6 +229,23 @@ int dp_hit_write(struct dp_hit *h, u64 dst, const void *src, u32 len)
 	return -EFAULT;
 }
 
+/* Of a text of at most n bytes; n: it has no end there. */
+static u32 length(const char *text, u32 n)
+{
+	const u64 ones = 0x0101010101010101ull;
+	u32 i = 0;
+
+	for (; i + 8 <= n; i += 8) {
+		u64 word = *(const volatile u64 *)(text + i), zeroes = (word - ones) & ~word & ones << 7;
+
+		if (zeroes)
+			return i + (u32)__builtin_ctzll(zeroes) / 8;
+	}
+	while (i < n && text[i])
+		i++;
+	return i;
+}
+
 int dp_hit_read_str(struct dp_hit *h, char *dst, u64 src, u32 size)
 {
 	u32 done = 0;
@@ -228,9 +259,10 @@ int dp_hit_read_str(struct dp_hit *h, char *dst, u64 src, u32 size)
 
 		if (!got)
 			break;
-		for (u32 i = 0; i < got; i++)
-			if (!dst[done + i])
-				return (int)(done + i + 1);
+		u32 len = length(dst + done, got);
+
+		if (len < got)
+			return (int)(done + len + 1);
 		done += got;
 		if (got < want)
 			break;

@@ -37,8 +37,14 @@ struct dp_stretches;
 bool dp_load(struct dp_hit_slot *slot, struct dp_stretches *st, void *dst, u64 src, u64 len, u64 *loading);
 
 /* hit-guard.c */
-/* Copy memory that stays until it is taken back; false: it is none, or that is not known. */
+/*
+ * Copy memory that stays until it is taken back; false: it is none, or that is not known. The first one takes less
+ * time, and looks only where the thread has read lately.
+ */
+bool dp_stretch_read_again(const struct dp_hit *h, void *dst, u64 src, u32 len);
 bool dp_stretch_read(const struct dp_hit *h, void *dst, u64 src, u32 len);
+/* Code of a program has found in no stretch that it knows what is at src: note the stretch. */
+void dp_stretch_learn(const struct dp_hit *h, u64 src);
 /* A probe with DP_PROBE_GUARD or _END. */
 void dp_guard(const struct dp_hit *h, u32 flags);
 /* From hit-entry.S: a guard whose hit was missed, on the program's stack, at the call with this number. */

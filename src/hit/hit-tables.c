@@ -81,7 +81,7 @@ static bool take_left(struct dp_hit *h, u32 sp, u32 k, u32 words, u64 *place)
 static u64 look(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words, u64 hash)
 {
 	u64 *table = (u64 *)h->prog->locals + first, state;
-	u32 left = 0, place = (u32)(hash % keys); /* the verifier wants a key */
+	u32 left = 0, place = dp_table_place(hash, keys); /* the verifier wants a key */
 
 	for (u32 n = 0; n < DP_TABLE_TRIES && n < keys; n++, place = place + 1 == keys ? 0 : place + 1) {
 		u32 at = 1 + place * (1 + k + words);
@@ -123,7 +123,7 @@ u64 dp_rpn_find(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words)
  */
 static bool read_value(struct dp_hit *h, u64 table, u32 keys, u64 key, u64 *value)
 {
-	u32 place = (u32)(dp_table_hash(0, key) % keys); /* the verifier wants a key */
+	u32 place = dp_table_place(dp_table_hash(0, key), keys); /* the verifier wants a key */
 	u64 words[3];
 
 	for (u32 n = 0; n < DP_TABLE_TRIES && n < keys; n++, place = place + 1 == keys ? 0 : place + 1) {

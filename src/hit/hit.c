@@ -30,7 +30,8 @@ SAME(S_DOUBTS - S_OWNER, struct dp_hit_slot, doubts);
 SAME(S_ALTERNATE - S_OWNER, struct dp_hit_slot, alternate);
 SAME(S_FRAME - S_OWNER, struct dp_hit_slot, frame);
 SAME(S_CS_LOAD - S_OWNER, struct dp_hit_slot, cs_load);
-SAME(S_STRETCH - S_OWNER, struct dp_hit_slot, stretch);
+SAME(S_HINTS - S_OWNER, struct dp_hit_slot, hints);
+SAME(S_WANTS - S_OWNER, struct dp_hit_slot, wants);
 SAME(STRETCH_STATE, struct dp_stretches, state);
 SAME(STRETCH_LO, struct dp_stretches, tables[0].v[0].lo);
 SAME(STRETCH_HI, struct dp_stretches, tables[0].v[0].hi);
@@ -95,7 +96,7 @@ void dp_hit_prepare(struct dp_hit_slot *slot, const struct dp_control *ctl)
 	slot->tcb = has_tcb(slot->thread);
 	slot->rseq = rseq_area(ctl, slot->thread);
 	dp_init_cs(slot);
-	slot->stretch = 0;
+	slot->wants = 0;
 	slot->guard_sp = 0;
 	/* A thread is not registered yet while it is being born: look again at its next hit. */
 	slot->ready = slot->rseq || !slot->tcb || !(ctl->caps & DP_CAP_RSEQ);

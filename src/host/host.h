@@ -41,6 +41,7 @@ struct dp_session_options {
 
 struct dp_probe_info {
 	const struct dp_event *event;
+	const char *name;        /* of the event; where a pattern gives one name to many, the function's */
 	const char *symbol;      /* "lookupCommand" */
 	u64 offset;              /* from the symbol */
 	u64 addr;                /* run-time address; of a return probe: the function's entry */
@@ -49,6 +50,7 @@ struct dp_probe_info {
 	const char *reason;      /* why not a jump; "" for jumps */
 	u32 nsites;              /* 1, or the number of exits */
 	u32 ncompiled;           /* of them, sites whose program runs as machine code; known once armed */
+	u32 nplain;              /* of these, sites where it needs no slot of the thread's */
 	bool loads;              /* its program loads most of the memory that it reads; known once armed */
 	const char *via;         /* how a return is seen, in the kernel; NULL: by outcome */
 	const char *absent;      /* why an armed probe is not in place: "waits", "gone", "off"; NULL: it is */

@@ -6,16 +6,46 @@
 #include "log/aggregate.h"
 #include "log/sink.h"
 
+/* ---- order: the largest first, of equal ones the lowest key, whatever the order in which the table has them ---- */
+
 struct ordered {
 	double weight;
-	struct dp_agg_entry *e;
+	const struct dp_agg_entry *e;
 };
 
-static int heavier(const void *a, const void *b)
+static int order_part(u32 kind, const u64 *x, const u64 *y, u32 words)
 {
-	double x = ((const struct ordered *)a)->weight, y = ((const struct ordered *)b)->weight;
+	if (kind == DP_KEY_TEXT)
+		return memcmp(x, y, words * sizeof(*x));
+	if (kind == DP_KEY_SIGNED || kind == DP_KEY_NAMES)
+		return *x == *y ? 0 : (s64)*x < (s64)*y ? -1 : 1;
+	for (u32 w = 0; w < words; w++)
+		if (x[w] != y[w])
+			return x[w] < y[w] ? -1 : 1;
+	return 0;
+}
 
-	return x > y ? -1 : x < y;
+static int order_keys(const struct dp_rpn_aggregate *a, const u64 *x, const u64 *y)
+{
+	for (u32 i = 0; i < a->nparts; i++) {
+		u32 words = dp_rpn_key_part_words(a, i);
+		int order = order_part(a->parts[i], x, y, words);
+
+		if (order)
+			return order;
+		x += words;
+		y += words;
+	}
+	return 0;
+}
+
+static int heavier(const void *a, const void *b, void *aggregate)
+{
+	const struct ordered *x = a, *y = b;
+
+	if (x->weight != y->weight)
+		return x->weight > y->weight ? -1 : 1;
+	return order_keys(aggregate, x->e->key, y->e->key);
 }
 
 /* Of one table or several: room for their keys, and those that are there. */
@@ -57,7 +87,6 @@ static void read_entries(const struct dp_rpn_aggregate *a, volatile const u64 *t
 	}
 }
 
-/* The largest first. */
 static void sort_entries(const struct dp_rpn_aggregate *a, struct entries *e)
 {
 	struct dp_agg_entry *sorted = calloc(e->n + 1ull, sizeof(*sorted));
@@ -66,7 +95,7 @@ static void sort_entries(const struct dp_rpn_aggregate *a, struct entries *e)
 	for (u32 i = 0; sorted && o && i < e->n; i++)
 		o[i] = (struct ordered){dp_agg_weight(a, e->v[i].v), &e->v[i]};
 	if (sorted && o && e->n) {
-		qsort(o, e->n, sizeof(*o), heavier);
+		qsort_r(o, e->n, sizeof(*o), heavier, (void *)a);
 		for (u32 i = 0; i < e->n; i++)
 			sorted[i] = *o[i].e;
 		free(e->v);

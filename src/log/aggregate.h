@@ -31,7 +31,7 @@ struct dp_agg_table {
 	const struct dp_rpn_unit *unit;
 	const char *module;
 	const struct dp_agg_view *view;
-	const struct dp_agg_entry *v; /* the largest first */
+	const struct dp_agg_entry *v; /* the largest first, of equal ones the lowest key */
 	u32 n;
 	u32 left_out; /* keys behind the first ones, which alone are wanted */
 	u64 no_room;  /* values whose keys found no room */

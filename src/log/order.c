@@ -6,38 +6,37 @@
 
 #define LEAST_GONE 65536 /* bytes that are worth moving others for */
 
-static bool grow(void **p, u64 *room, u64 unit, u64 want)
+static bool grow(void **p, size_t *room, size_t unit, size_t want)
 {
-	u64 bigger = DP_MAX(*room * 2, (u64)1024);
-	void *q;
-
-	if (want <= *room)
-		return true;
-	bigger = DP_MAX(bigger, want);
-	q = dp_resize(*p, *room * unit, bigger * unit);
-	if (!q)
-		return false;
-	*p = q;
-	*room = bigger;
+	while (*room < want)
+		if (!dp_grow(p, room, *room, unit))
+			return false;
 	return true;
 }
 
-static u8 *put(struct dp_order_batch *b, u64 len, u64 stamp, u64 pos, u32 from)
+static u8 *room_for(struct dp_order_batch *b, u64 size)
 {
-	u8 *at;
-
-	if (!grow((void **)&b->bytes, &b->room, 1, b->used + len) ||
-	    !grow((void **)&b->index, &b->index_room, sizeof(*b->index), b->n + 1))
-		return NULL;
-	at = b->bytes + b->used;
-	b->index[b->n++] = (struct dp_order_entry){stamp, b->used, pos, from};
-	b->used += len;
-	return at;
+	return grow((void **)&b->bytes, &b->room, 1, b->used + size) ? b->bytes + b->used : NULL;
 }
 
-u8 *dp_order_put(struct dp_order *o, u64 len, u64 stamp, u64 pos, u32 from)
+static bool add(struct dp_order_batch *b, u64 skipped, u64 len, u64 stamp, u64 pos, u32 from)
 {
-	return put(&o->batch, len, stamp, pos, from);
+	if (!grow((void **)&b->index, &b->index_room, sizeof(*b->index), b->n + 1))
+		return false;
+	b->index[b->n++] = (struct dp_order_entry){stamp, b->used + skipped, pos, from};
+	b->used += skipped + len;
+	b->gone += skipped;
+	return true;
+}
+
+u8 *dp_order_room(struct dp_order *o, u64 size)
+{
+	return room_for(&o->batch, size);
+}
+
+bool dp_order_add(struct dp_order *o, u64 skipped, u64 len, u64 stamp, u64 pos, u32 from)
+{
+	return add(&o->batch, skipped, len, stamp, pos, from);
 }
 
 /*
@@ -111,13 +110,12 @@ u64 dp_order_close_up(struct dp_order *o)
 	for (u64 i = b->first; i < b->n; i++) {
 		const struct dp_order_entry *e = &b->index[i];
 		const struct dp_record *rec = (const struct dp_record *)(b->bytes + e->off);
-		u8 *dst = put(spare, rec->len, e->stamp, e->pos, e->from);
+		u8 *to = room_for(spare, rec->len);
 
-		if (!dst) {
+		if (to)
+			memcpy(to, rec, rec->len);
+		if (!to || !add(spare, 0, rec->len, e->stamp, e->pos, e->from))
 			lost += rec->len;
-			continue;
-		}
-		memcpy(dst, rec, rec->len);
 	}
 	swap = *b;
 	*b = *spare;

@@ -8,6 +8,8 @@
 
 #include "abi/abi-record.h"
 
+#define DP_ORDER_AHEAD 8 /* records */
+
 struct dp_order_entry { /* one record */
 	u64 stamp;
 	u64 off;  /* of its bytes in the batch */
@@ -18,18 +20,23 @@ struct dp_order_entry { /* one record */
 /* Records one behind the other, with an index that is in order. */
 struct dp_order_batch {
 	u8 *bytes;
-	u64 used, room;
-	u64 gone; /* of the bytes used, those of records that were handed out */
+	size_t used, room;
+	u64 gone; /* of the bytes used, those of records that were handed out, and what is none */
 	struct dp_order_entry *index;
-	u64 first, n, index_room; /* entries before first were handed out */
+	size_t first, n, index_room; /* entries before first were handed out */
 };
 
 struct dp_order { /* begins with zeroes */
 	struct dp_order_batch batch, spare;
 };
 
-/* Room for one more record of len bytes. NULL: no memory. */
-u8 *dp_order_put(struct dp_order *o, u64 len, u64 stamp, u64 pos, u32 from);
+/* Room for so many bytes of records, each of which is then added. NULL: no memory. */
+u8 *dp_order_room(struct dp_order *o, u64 size);
+/*
+ * A record of len bytes, `skipped` bytes behind the one before in the room that was given last. False: there is no
+ * memory, and nothing was added.
+ */
+bool dp_order_add(struct dp_order *o, u64 skipped, u64 len, u64 stamp, u64 pos, u32 from);
 
 /*
  * Brings entries in order again, which were up to the first `old` of them. Those of one stamp stay as they came.
@@ -37,7 +44,7 @@ u8 *dp_order_put(struct dp_order *o, u64 len, u64 stamp, u64 pos, u32 from);
  */
 u64 dp_order_arrange(struct dp_order *o, u64 old);
 
-/* The next one up to that stamp, which counts as handed out now and stays until the next put. NULL: there is none. */
+/* The next one up to that stamp, which counts as handed out now and stays until room is asked for. NULL: none. */
 static inline const struct dp_record *dp_order_next(struct dp_order *o, u64 limit)
 {
 	struct dp_order_batch *b = &o->batch;
@@ -45,6 +52,8 @@ static inline const struct dp_record *dp_order_next(struct dp_order *o, u64 limi
 
 	if (b->first == b->n || b->index[b->first].stamp > limit)
 		return NULL;
+	/* They have waited, and may be in no cache any more. */
+	__builtin_prefetch(b->bytes + b->index[DP_MIN(b->first + DP_ORDER_AHEAD, b->n - 1)].off);
 	rec = (const struct dp_record *)(b->bytes + b->index[b->first++].off);
 	b->gone += rec->len;
 	return rec;

@@ -9,6 +9,9 @@
 
 #define DP_READER_BATCH ((u64)2 << 20) /* bytes copied out of all rings in one drain: they stay in a cache */
 
+#define DP_READER_STEP 16384u /* that are copied and looked at in one go; a record is no longer */
+_Static_assert(DP_READER_STEP >= DP_RECORD_MAX, "so that each step has a record");
+
 struct dp_reader_source {
 	struct dp_ring *ring;
 	const u8 *data;
@@ -51,8 +54,8 @@ void dp_reader_look(struct dp_reader *r, struct dp_reader_source *s);
 void dp_reader_done(struct dp_reader *r, struct dp_reader_source *s);
 /* Stamps up to this one are those of records that were committed `now`, as far as that is certain. */
 u64 dp_reader_certain(const struct dp_reader *r, u64 now);
-/* Copies from the ring, each word once, whatever the program does to it meanwhile. */
-void dp_reader_copy(const struct dp_reader *r, const struct dp_reader_source *s, u64 pos, void *dst, u64 len);
+/* What is looked at is the copy: the program may write to the ring meanwhile, and only harms its records. */
+void dp_reader_copy(const struct dp_reader *r, const struct dp_reader_source *s, void *to, u64 size);
 /* Whether a record with this header can be true, given how much is there. */
 bool dp_reader_header_ok(const struct dp_reader *r, const struct dp_record *h, u64 avail, u64 now);
 /* Drops what makes no sense, and all behind it: where the next record begins is then unknown. */

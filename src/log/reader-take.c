@@ -9,7 +9,6 @@
 #include "log/reader-priv.h"
 
 #define LEAST 4096u /* bytes of a part, though other rings have older records by then */
-#define STEP 16384u /* that are copied at once */
 
 struct taking {
 	struct dp_reader *r;
@@ -25,15 +24,6 @@ struct taking {
 struct reach {
 	u64 until, least;
 };
-
-/* What is looked at afterwards is the copy: the program may write to the ring meanwhile, and only harms its records. */
-static void copy(const struct dp_reader *r, const struct dp_reader_source *s, u8 *to, u64 size)
-{
-	u64 at = s->tail & (r->g.ring_size - 1), first = DP_MIN(size, r->g.ring_size - at);
-
-	memcpy(to, s->data + at, first);
-	memcpy(to + first, s->data, size - first);
-}
 
 /* Goes to the next record, if there is one, and sees its stamp. */
 static void find_next(struct taking *t, struct dp_reader_source *s)
@@ -93,9 +83,9 @@ static void take_part(struct taking *t, struct dp_reader_source *s, struct reach
 	bool more = true;
 
 	part.known = dp_clock_ns_near(&r->clock, &t->line, r->before);
-	while (more && DP_READER_PART - part.size >= STEP) {
-		size = DP_MIN(s->head - s->tail, (u64)STEP);
-		copy(r, s, r->part + part.size, size);
+	while (more && DP_READER_PART - part.size >= DP_READER_STEP) {
+		size = DP_MIN(s->head - s->tail, (u64)DP_READER_STEP);
+		dp_reader_copy(r, s, r->part + part.size, size);
 		more = add_copied(t, s, &part, size, reach);
 	}
 	dp_reader_done(r, s);

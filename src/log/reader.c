@@ -105,16 +105,12 @@ void dp_reader_set_alive(struct dp_reader *r, bool (*alive)(u32 tid, void *arg),
 
 /* ---- copying out of the rings ---- */
 
-/* Word by word; a record goes on at offset 0 behind the ring's end. */
-void dp_reader_copy(const struct dp_reader *r, const struct dp_reader_source *s, u64 pos, void *dst, u64 len)
+void dp_reader_copy(const struct dp_reader *r, const struct dp_reader_source *s, void *to, u64 size)
 {
-	u64 mask = r->g.ring_size - 1;
+	u64 at = s->tail & (r->g.ring_size - 1), first = DP_MIN(size, r->g.ring_size - at);
 
-	for (u64 i = 0; i < len; i += 8) {
-		u64 word = *(const volatile u64 *)(s->data + ((pos + i) & mask));
-
-		memcpy((u8 *)dst + i, &word, 8);
-	}
+	memcpy(to, s->data + at, first);
+	memcpy((u8 *)to + first, s->data, size - first);
 }
 
 bool dp_reader_header_ok(const struct dp_reader *r, const struct dp_record *h, u64 avail, u64 now)
@@ -142,12 +138,12 @@ bool dp_reader_find(struct dp_reader *r, struct dp_reader_source *s, u64 now, st
 	u64 avail, first, skip;
 
 	for (; (avail = s->head - s->tail); s->tail += skip) {
-		dp_reader_copy(r, s, s->tail, &first, sizeof(first));
+		dp_reader_copy(r, s, &first, sizeof(first));
 		skip = dp_reader_filler(first, avail);
 		if (skip)
 			continue;
 		if (avail >= sizeof(*h))
-			dp_reader_copy(r, s, s->tail, h, sizeof(*h));
+			dp_reader_copy(r, s, h, sizeof(*h));
 		if (avail >= sizeof(*h) && dp_reader_header_ok(r, h, avail, now))
 			return true;
 		dp_reader_drop(r, s);
@@ -156,21 +152,46 @@ bool dp_reader_find(struct dp_reader *r, struct dp_reader_source *s, u64 now, st
 	return false;
 }
 
-/* Take the next record into the batch and step over it. False: there is no memory for it. */
-static bool take(struct dp_reader *r, struct dp_reader_source *s, u64 now)
+/*
+ * Takes records into the batch that begin and end within the next `size` bytes of the ring, and steps over them and
+ * over filler. False: there is no memory.
+ */
+static bool take(struct dp_reader *r, struct dp_reader_source *s, u64 size, u64 now)
 {
-	struct dp_record h;
-	u8 *dst;
+	u64 avail = s->head - s->tail, at = 0, skipped = 0, first, filler;
+	u8 *bytes = dp_order_room(&r->order, size);
+	bool good = bytes;
 
-	if (!dp_reader_find(r, s, now, &h))
-		return true;
-	dst = dp_order_put(&r->order, h.len, h.tsc, s->tail, (u32)(s - r->src));
-	if (!dst)
+	if (!good)
 		return false;
-	memcpy(dst, &h, sizeof(h));
-	dp_reader_copy(r, s, s->tail + sizeof(h), dst + sizeof(h), h.len - sizeof(h));
-	s->tail += h.len;
-	return true;
+	dp_reader_copy(r, s, bytes, size);
+	while (at + sizeof(first) <= size) {
+		const struct dp_record *rec = (const struct dp_record *)(bytes + at);
+
+		memcpy(&first, rec, sizeof(first));
+		filler = dp_reader_filler(first, avail - at);
+		if (filler) {
+			at += filler;
+			skipped += filler;
+			continue;
+		}
+		if (at + sizeof(*rec) > size && size < avail)
+			break;
+		if (at + sizeof(*rec) > size || !dp_reader_header_ok(r, rec, avail - at, now)) {
+			s->tail += at;
+			dp_reader_drop(r, s);
+			return true;
+		}
+		if (rec->len > size - at)
+			break;
+		good = dp_order_add(&r->order, skipped, rec->len, rec->tsc, s->tail + at, (u32)(s - r->src));
+		if (!good)
+			break;
+		at += rec->len;
+		skipped = 0;
+	}
+	s->tail += at;
+	return good;
 }
 
 static void give(struct dp_reader_source *s, u64 tail)
@@ -257,7 +278,9 @@ static u64 empty(struct dp_reader *r, struct dp_reader_source *s, u64 share, u64
 	dp_reader_look(r, s);
 	start = s->tail;
 	while (s->tail != s->head) {
-		if (s->tail - start >= share || !take(r, s, now)) {
+		u64 size = DP_MIN(s->head - s->tail, (u64)DP_READER_STEP);
+
+		if (s->tail - start >= share || !take(r, s, size, now)) {
 			r->has_more |= s->tail - start >= share;
 			known = b->n ? DP_MIN(now, b->index[b->n - 1].stamp) : 0;
 			break;

@@ -78,11 +78,13 @@ bool dp_recording_show_known(struct dp_recording_rings *w, u64 known, const stru
 
 bool dp_recording_keep(struct dp_recording_rings *w, u32 source, const struct dp_record *rec)
 {
-	u8 *to = dp_order_put(&w->order, rec->len, rec->tsc, 0, source);
+	u8 *to = dp_order_room(&w->order, rec->len);
 
 	if (!to)
 		return false;
 	memcpy(to, rec, rec->len);
+	if (!dp_order_add(&w->order, 0, rec->len, rec->tsc, 0, source))
+		return false;
 	w->fresh++;
 	w->kept++;
 	return true;

@@ -1,39 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * See lower.h. The whole run is followed here, ahead of time, on a stack of values. An event is a program without
- * jumps; a probe program may also decide, where one way out of a decision logs nothing.
+ * jumps; a probe program may also decide, where one way out of a decision does nothing more, or is the usual.
  */
-#include "abi/abi-program.h"
-#include "program/lower.h"
-
-#define DEPTH 16
-#define CALLS 4
-#define STEPS 4096
-#define HEAD ((u32)sizeof(struct dp_rpn_head))
-
-struct word {
-	struct dp_value v;
-	bool is_truth; /* v cc c, as 0 or 1 */
-	enum dp_cc cc;
-	u64 c;
-};
-
-struct walk {
-	struct dp_lowered *p;
-	const u8 *code;
-	u32 len_code;
-	const struct dp_lower_for *in;
-	struct word stack[DEPTH];
-	u32 depth, base; /* words on the stack, and below its base */
-	struct {
-		u32 ret, base;
-	} calls[CALLS];
-	u32 ncalls, jumps, steps, at;
-	u16 major, minor;
-	u32 len;      /* of the payload */
-	bool decides; /* there is a condition, whether it depends on the hit or not */
-	bool open, failed, ended;
-};
+#include "program/lower-priv.h"
 
 static u64 part(u64 v, u32 size, bool is_signed)
 {
@@ -67,15 +37,21 @@ u64 dp_value_of(const struct dp_value *v, u64 word)
 
 /* ---- the stack ---- */
 
+/* A register that can be read, or a word that was loaded. */
+static bool is_readable(const struct walk *w, u8 reg_word)
+{
+	return reg_word > 63 ? (u32)reg_word - DP_LOWER_WORD < w->p->nwords : w->in->reg_words >> reg_word & 1;
+}
+
 static void push_word(struct walk *w, struct word x)
 {
-	if (w->depth == DEPTH || (!x.v.constant && (x.v.reg_word > 63 || !(w->in->reg_words >> x.v.reg_word & 1))))
+	if (w->depth == DEPTH || (!x.v.constant && !is_readable(w, x.v.reg_word)))
 		w->failed = true;
 	else
 		w->stack[w->depth++] = x;
 }
 
-static void push_const(struct walk *w, u64 c)
+void dp_lower_push_const(struct walk *w, u64 c)
 {
 	push_word(w, (struct word){.v = {.constant = true, .c = c, .size = 8}});
 }
@@ -85,7 +61,7 @@ static void push_reg(struct walk *w, u64 reg_word, u8 size, bool is_signed)
 	const struct dp_known_word *known = w->in->known;
 
 	if (known && known->reg_word == reg_word)
-		push_const(w, part(known->v, size, is_signed));
+		dp_lower_push_const(w, part(known->v, size, is_signed));
 	else
 		push_word(w, (struct word){.v = {.reg_word = (u8)reg_word, .size = size, .is_signed = is_signed}});
 }
@@ -99,8 +75,7 @@ static void push_known(struct walk *w, u8 what)
 		w->stack[w->depth++] = (struct word){.v = {.reg_word = what, .size = 8}};
 }
 
-/* The i-th word from the top; one that means nothing, when there is none. */
-static struct word *word(struct walk *w, u32 i)
+struct word *dp_lower_word(struct walk *w, u32 i)
 {
 	if (i < w->depth)
 		return &w->stack[w->depth - 1 - i];
@@ -108,12 +83,11 @@ static struct word *word(struct walk *w, u32 i)
 	return &w->stack[0];
 }
 
-/* The same as a number: truth values are not computed. */
-static struct word *number(struct walk *w, u32 i)
+struct word *dp_lower_number(struct walk *w, u32 i)
 {
-	struct word *x = word(w, i);
+	struct word *x = dp_lower_word(w, i);
 
-	w->failed |= x->is_truth;
+	w->failed |= x->is_truth || x->place;
 	return x;
 }
 
@@ -142,7 +116,7 @@ static u32 depth_at(struct walk *w, const struct word *x)
 	return w->failed ? 0 : (u32)depth;
 }
 
-static void drop(struct walk *w, u32 n)
+void dp_lower_drop(struct walk *w, u32 n)
 {
 	w->failed |= n > w->depth;
 	w->depth -= DP_MIN(n, w->depth);
@@ -173,14 +147,14 @@ static bool folds(struct walk *w, const struct word *a, const struct word *b, u6
 {
 	if (w->failed || !a->v.constant || !b->v.constant)
 		return false;
-	drop(w, 2);
-	push_const(w, v);
+	dp_lower_drop(w, 2);
+	dp_lower_push_const(w, v);
 	return true;
 }
 
 static void binary(struct walk *w, const struct dp_operation *op)
 {
-	struct word *a = number(w, 1), *b = number(w, 0);
+	struct word *a = dp_lower_number(w, 1), *b = dp_lower_number(w, 0);
 
 	if (folds(w, a, b, dp_alu((enum dp_alu)op->how, a->v.c, b->v.c)))
 		return;
@@ -189,7 +163,7 @@ static void binary(struct walk *w, const struct dp_operation *op)
 	w->failed |= !b->v.constant || (u64)(s64)(s32)b->v.c != b->v.c || op->how == DP_ALU_MUL;
 	if (!w->failed)
 		append(w, a, op, (u32)b->v.c);
-	drop(w, 1);
+	dp_lower_drop(w, 1);
 }
 
 /* The condition with its sides exchanged. */
@@ -203,7 +177,7 @@ static enum dp_cc turned(enum dp_cc cc)
 
 static void compare(struct walk *w, enum dp_cc cc)
 {
-	struct word *a = number(w, 1), *b = number(w, 0);
+	struct word *a = dp_lower_number(w, 1), *b = dp_lower_number(w, 0);
 
 	if (folds(w, a, b, dp_cc_holds(cc, a->v.c, b->v.c)))
 		return;
@@ -215,13 +189,13 @@ static void compare(struct walk *w, enum dp_cc cc)
 	a->is_truth = true;
 	a->cc = cc;
 	a->c = b->v.c;
-	drop(w, 1);
+	dp_lower_drop(w, 1);
 }
 
 /* (n a -- ) */
 static void shift_by(struct walk *w, const struct dp_operation *op)
 {
-	const struct word *n = number(w, 1), *a = number(w, 0);
+	const struct word *n = dp_lower_number(w, 1), *a = dp_lower_number(w, 0);
 	struct dp_value_op x = {.op = {DP_DOES_SHIFT, op->how}, .by = (u32)n->v.c};
 
 	w->failed |= (op->how != DP_SHIFT_SHL && op->how != DP_SHIFT_SHR) || n->v.c > 63;
@@ -230,8 +204,9 @@ static void shift_by(struct walk *w, const struct dp_operation *op)
 
 static void truth(struct walk *w, enum dp_cc cc)
 {
-	struct word *a = word(w, 0);
+	struct word *a = dp_lower_word(w, 0);
 
+	w->failed |= a->place;
 	if (a->v.constant && !a->is_truth) {
 		a->v.c = dp_cc_holds(cc, a->v.c, 0);
 		return;
@@ -251,12 +226,13 @@ static void add_need(struct walk *w, const struct word *x, enum dp_cc cc, u64 c,
 	if (w->p->nneeds == DP_LOWER_NEEDS)
 		w->failed = true;
 	else
-		w->p->needs[w->p->nneeds++] = (struct dp_lowered_need){x->v, cc, c, is_usual};
+		w->p->needs[w->p->nneeds++] = (struct dp_lowered_need){x->v, cc, c, is_usual, w->p->nwords};
 }
 
 /* x cc c, of a truth as a comparison of what it was made of. */
 static void resolve(struct walk *w, struct word *x, enum dp_cc *cc, u64 *c)
 {
+	w->failed |= x->place;
 	if (!x->is_truth)
 		return;
 	w->failed |= *c || (*cc != DP_CC_EQ && *cc != DP_CC_NE); /* only whether it is zero can be asked */
@@ -273,40 +249,25 @@ static void need(struct walk *w, struct word x, enum dp_cc cc, u64 c)
 	resolve(w, &x, &cc, &c);
 	if (x.v.constant && dp_cc_holds(cc, x.v.c, c))
 		return;
-	/* One set of effects for all conditions that do not hold. */
-	w->failed |= w->decides && p->early != p->neffects;
+	/* One set of effects for all conditions that do not hold. A key is looked for behind them. */
+	w->failed |= (w->decides && p->early != p->neffects) || p->nfinds;
 	p->early = p->neffects;
 	w->decides = true;
-	if (x.v.constant)
-		p->never = true;
-	else
+	if (!x.v.constant) {
 		add_need(w, &x, cc, c, false);
+	} else if (!p->never) {
+		p->never = true;
+		p->none = p->neffects;
+	}
 }
 
 static void need_top(struct walk *w, enum dp_cc cc, u64 c)
 {
-	struct word x = *word(w, 0);
+	struct word x = *dp_lower_word(w, 0);
 
-	drop(w, 1);
+	dp_lower_drop(w, 1);
 	if (!w->failed)
 		need(w, x, cc, c);
-}
-
-/* Control that comes here only drops words and stops without a record. */
-static bool aborts(const struct walk *w, u32 at)
-{
-	struct dp_op_view op;
-
-	for (u32 i = 0; i < 8; i++, at += op.len) {
-		if (dp_op_decode(w->code, w->len_code, at, &op))
-			return false;
-		if (op.opcode == DP_OP_ABORT || (op.opcode == DP_OP_EXIT && !w->in->rt->logmax))
-			return true;
-		if (op.opcode != DP_OP_ROS && op.opcode != DP_OP_NOP && op.opcode != DP_OP_XCHG &&
-		    op.opcode != DP_OP_PUSH_D)
-			return false;
-	}
-	return false;
 }
 
 /* Jumps lead forward only, so the run ends. */
@@ -317,17 +278,121 @@ static void take_jump(struct walk *w, u32 from, u32 to)
 }
 
 /* The top is known to be zero; or not to be, which says all of a truth. */
-static void settle(struct walk *w, bool is_zero)
+static void settle(struct word *x, bool is_zero)
 {
-	struct word *x = word(w, 0);
-
 	if (is_zero || x->is_truth)
 		*x = (struct word){.v = {.constant = true, .c = !is_zero, .size = 8}};
 }
 
+static bool tells_zero(const struct dp_op_view *op)
+{
+	return op->info->op.how == DP_CC_EQ || op->info->op.how == DP_CC_NE;
+}
+
+static bool is_same(const struct word *a, const struct word *b)
+{
+	if (a->v.constant && b->v.constant && !a->is_truth && !b->is_truth)
+		return a->v.c == b->v.c;
+	return !memcmp(a, b, sizeof(*a));
+}
+
+/* But for the words on the stack. */
+static bool are_alike(const struct walk *a, const struct walk *b)
+{
+	return a->depth == b->depth && a->base == b->base && a->ncalls == b->ncalls && a->len == b->len &&
+	       a->major == b->major && a->minor == b->minor && !memcmp(a->calls, b->calls, sizeof(a->calls));
+}
+
+static void step(struct walk *w, const struct dp_op_view *op);
+static void follow(struct walk *w);
+
+/* Instructions behind which nothing has changed but the stack. */
+static bool is_quiet(const struct dp_op_view *op)
+{
+	switch (op->info->op.does) {
+	case DP_DOES_OWN:
+		return op->opcode == DP_OP_NOP || op->opcode == DP_OP_XCHG || op->opcode == DP_OP_ROS ||
+		       op->opcode == DP_OP_DUP || op->opcode == DP_OP_JMP;
+	case DP_DOES_VAR:
+	case DP_DOES_NEED:
+	case DP_DOES_NEED_REG:
+	case DP_DOES_STORE_REG:
+	case DP_DOES_STORE:
+	case DP_DOES_READ:
+		return false;
+	default:
+		return true;
+	}
+}
+
+/*
+ * Whether the way that does not jump comes to where the other one goes on, in the same state: then the decision makes
+ * no difference.
+ */
+static __attribute__((__noinline__)) bool meets(struct walk *w, const struct dp_op_view *branch)
+{
+	struct walk side = *w;
+	u32 to = (u32)branch->v[0];
+	struct dp_op_view op;
+	struct word top;
+
+	if (!w->depth || to <= branch->at)
+		return false;
+	top = *dp_lower_word(w, 0);
+	if (tells_zero(branch)) {
+		settle(&top, branch->info->op.how == DP_CC_EQ);
+		settle(dp_lower_word(&side, 0), branch->info->op.how != DP_CC_EQ);
+	}
+	side.aside = true;
+	while (!side.failed && side.at < to) {
+		side.failed = ++side.steps > STEPS || dp_op_decode(w->code, w->len_code, side.at, &op) ||
+			      !is_quiet(&op);
+		if (!side.failed)
+			step(&side, &op);
+	}
+	if (side.failed || side.at != to || !are_alike(w, &side) || !is_same(&top, dp_lower_word(&side, 0)))
+		return false;
+	for (u32 i = 0; i + 1 < w->depth; i++)
+		if (!is_same(&w->stack[i], &side.stack[i]))
+			return false;
+	w->jumps = DP_MAX(w->jumps, side.jumps); /* the limit holds on either way */
+	w->steps = side.steps;
+	return true;
+}
+
+/* What counts the lists, and all behind: those themselves are written anew. */
+#define NOTES_AT offsetof(struct dp_lowered, nneeds)
+#define NOTES (sizeof(struct dp_lowered) - NOTES_AT)
+
+/*
+ * Whether that way out of a decision ends without a record, and with nothing done: then the decision is a condition.
+ * What is noted on the way, the head of a record that is not made, does not count.
+ */
+static __attribute__((__noinline__)) bool is_idle(struct walk *w, const struct dp_op_view *branch, bool jumps)
+{
+	struct walk side = *w;
+	struct dp_lowered *p = w->p;
+	u32 words = p->nwords, effects = p->neffects, finds = p->nfinds;
+	u8 before[NOTES];
+	bool idle;
+
+	if (!w->depth)
+		return false;
+	memcpy(before, (u8 *)p + NOTES_AT, NOTES);
+	if (tells_zero(branch))
+		settle(dp_lower_word(&side, 0), jumps == (branch->info->op.how == DP_CC_EQ));
+	side.aside = true;
+	if (jumps)
+		take_jump(&side, branch->at, (u32)branch->v[0]);
+	follow(&side);
+	idle = !side.failed && side.len < HEAD && p->nwords == words && p->neffects == effects && p->nfinds == finds;
+	memcpy((u8 *)p + NOTES_AT, before, NOTES);
+	return idle;
+}
+
 static void branch(struct walk *w, enum dp_cc cc, const struct dp_op_view *op)
 {
-	struct word x = *word(w, 0);
+	struct word x = *dp_lower_word(w, 0);
 	u32 to = (u32)op->v[0];
 	bool jumps = true;
 	u64 c = 0;
@@ -337,17 +402,18 @@ static void branch(struct walk *w, enum dp_cc cc, const struct dp_op_view *op)
 	resolve(w, &x, &cc, &c);
 	if (x.v.constant) {
 		jumps = dp_cc_holds(cc, x.v.c, c);
-	} else if (aborts(w, to)) {
-		w->failed |= w->jumps + 1 > w->in->rt->jmpmax;
+	} else if (w->aside) {
+		w->failed = true;
+	} else if (is_idle(w, op, true)) {
 		jumps = false;
 		need(w, x, cc ^ 1, c);
-	} else if (aborts(w, w->at)) {
+	} else if (is_idle(w, op, false)) {
 		need(w, x, cc, c);
-	} else {
+	} else if (!meets(w, op)) {
 		add_need(w, &x, cc, c, true);
 	}
-	if (op->info->op.how == DP_CC_EQ || op->info->op.how == DP_CC_NE)
-		settle(w, jumps == (op->info->op.how == DP_CC_EQ));
+	if (tells_zero(op))
+		settle(dp_lower_word(w, 0), jumps == (op->info->op.how == DP_CC_EQ));
 	if (jumps)
 		take_jump(w, op->at, to);
 }
@@ -373,112 +439,6 @@ static void ret(struct walk *w)
 	w->base = w->calls[w->ncalls].base;
 }
 
-static void effect(struct walk *w, const struct dp_op_view *op)
-{
-	struct dp_lowered *p = w->p;
-	u64 base = op->info->op.where == DP_VARIABLES_LOCAL ? w->in->rt->locals : w->in->rt->globals;
-	u8 how = op->info->op.how;
-
-	if (p->neffects == DP_LOWER_EFFECTS || (how != DP_ACCESS_INC && how != DP_ACCESS_DEC)) {
-		w->failed = true;
-		return;
-	}
-	p->effects[p->neffects].addr = base + 8 * (u64)op->v[0];
-	p->effects[p->neffects++].down = how == DP_ACCESS_DEC;
-}
-
-/* ---- the record ---- */
-
-static void put(struct walk *w, u64 off, u8 size, struct dp_value v)
-{
-	if (w->p->nstores == DP_LOWER_STORES)
-		w->failed = true;
-	else
-		w->p->stores[w->p->nstores++] = (struct dp_lowered_store){(u16)off, size, v};
-}
-
-static void put_const(struct walk *w, u32 off, u8 size, u64 c)
-{
-	put(w, off, size, (struct dp_value){.constant = true, .c = c, .size = 8});
-}
-
-static void put_reg(struct walk *w, u64 off, u8 size, u8 reg_word)
-{
-	put(w, off, size, (struct dp_value){.reg_word = reg_word, .size = 8});
-}
-
-static void load(struct walk *w, const struct dp_op_view *op)
-{
-	struct dp_lowered *p = w->p;
-	u64 reg_word = (u64)op->v[0];
-
-	if (p->is_rpn || p->nloads == DP_LOWER_LOADS || reg_word > 63 || !(w->in->reg_words >> reg_word & 1))
-		w->failed = true;
-	else
-		p->loads[p->nloads++] = (struct dp_lowered_load){.reg_word = (u8)reg_word,
-								 .disp = (s32)op->v[1],
-								 .size = (u16)op->v[2],
-								 .off = (u16)op->v[3],
-								 .field = (u8)op->v[4]};
-}
-
-/* One record, which later opcodes only fill. */
-static void open(struct walk *w, const struct dp_op_view *op)
-{
-	w->failed |= w->open;
-	w->open = true;
-	w->p->size = (u32)op->v[0];
-	w->p->has_mask = op->info->rule == DP_RULE_OPENMASK;
-}
-
-static void log_words(struct walk *w, u32 n, bool prefix)
-{
-	if (w->len + (prefix ? 3 : 0) + 8 * n > w->in->rt->logmax || n > w->depth) {
-		w->failed = true;
-		return;
-	}
-	w->p->rec_flags |= prefix ? DP_REC_ITEMS : DP_REC_BARE;
-	if (prefix) {
-		put_const(w, w->len, 1, DP_TOKEN_WORDS);
-		put_const(w, w->len + 1, 2, n);
-		w->len += 3;
-	}
-	for (u32 i = 0; i < n; i++, w->len += 8)
-		put(w, w->len, 8, number(w, i)->v);
-	drop(w, n);
-}
-
-static void log_counted(struct walk *w)
-{
-	struct word x = *number(w, 0);
-
-	w->failed |= !x.v.constant || x.v.c > DEPTH;
-	drop(w, 1);
-	if (!w->failed)
-		log_words(w, (u32)x.v.c, true);
-}
-
-static void finish(struct walk *w)
-{
-	w->ended = true;
-	if (!w->p->is_rpn) {
-		w->failed |= !w->open;
-		return;
-	}
-	if (w->len < HEAD) { /* no log: as if a condition did not hold */
-		need(w, (struct word){.v = {.constant = true, .size = 8}}, DP_CC_NE, 0);
-		return;
-	}
-	/* cs and ss as the entry gives them. */
-	put_const(w, offsetof(struct dp_rpn_head, major), 8,
-		  w->major | (u64)w->minor << 16 | 0x33ull << 32 | 0x2bull << 48);
-	put_reg(w, offsetof(struct dp_rpn_head, pid), 4, DP_LOWER_PID);
-	put_const(w, offsetof(struct dp_rpn_head, pad), 4, -w->len & 7);
-	put_reg(w, offsetof(struct dp_rpn_head, ip), 8, DP_REG_WORD(ip));
-	put_reg(w, offsetof(struct dp_rpn_head, sp), 8, DP_REG_WORD(sp));
-	w->p->size = w->len;
-}
-
 /* ---- instructions ---- */
 
 /* Opcodes that are like no other; those of the Dynamic Probes language only. */
@@ -501,20 +461,20 @@ static void step_rpn(struct walk *w, const struct dp_op_view *op)
 		ret(w);
 		break;
 	case DP_OP_SAVE_TSP:
-		push_const(w, index_of(w->depth));
+		dp_lower_push_const(w, index_of(w->depth));
 		break;
 	case DP_OP_RESTORE_TSP:
-		w->depth = depth_at(w, word(w, 0));
+		w->depth = depth_at(w, dp_lower_word(w, 0));
 		break;
 	case DP_OP_SAVE_SBP:
-		push_const(w, index_of(w->base));
+		dp_lower_push_const(w, index_of(w->base));
 		break;
 	case DP_OP_RESTORE_SBP:
-		w->base = depth_at(w, word(w, 0));
-		drop(w, 1);
+		w->base = depth_at(w, dp_lower_word(w, 0));
+		dp_lower_drop(w, 1);
 		break;
 	case DP_OP_PUSH_LP:
-		push_const(w, w->len < HEAD ? 0 : w->len - HEAD);
+		dp_lower_push_const(w, w->len < HEAD ? 0 : w->len - HEAD);
 		break;
 	case DP_OP_SETMIN:
 		w->minor = (u16)op->v[0];
@@ -523,14 +483,20 @@ static void step_rpn(struct walk *w, const struct dp_op_view *op)
 		w->major = (u16)op->v[0];
 		break;
 	case DP_OP_LOG:
-		log_words(w, (u32)op->v[0], false);
+		dp_lower_log_words(w, (u32)op->v[0], false);
 		break;
 	case DP_OP_LOG_S:
-		log_counted(w);
+		dp_lower_log_counted(w);
+		break;
+	case DP_OP_FIND_LV:
+		dp_lower_find(w, op);
+		break;
+	case DP_OP_FOLD_LV:
+		dp_lower_fold(w, op);
 		break;
 	case DP_OP_ABORT:
 		w->len = 0;
-		finish(w);
+		dp_lower_finish(w);
 		break;
 	default:
 		w->failed = true;
@@ -545,23 +511,26 @@ static void step_own(struct walk *w, const struct dp_op_view *op)
 	case DP_OP_NOP:
 		break;
 	case DP_OP_XCHG:
-		exchange(word(w, 0), word(w, 1));
+		exchange(dp_lower_word(w, 0), dp_lower_word(w, 1));
 		break;
 	case DP_OP_ROS:
-		drop(w, (u32)op->v[0]);
+		dp_lower_drop(w, (u32)op->v[0]);
 		break;
 	case DP_OP_DUP:
-		x = *word(w, 0);
-		drop(w, 1);
+		x = *dp_lower_word(w, 0);
+		dp_lower_drop(w, 1);
 		for (s64 i = 0; i < op->v[0] && !w->failed; i++)
 			push_word(w, x);
 		break;
 	case DP_OP_REC:
 	case DP_OP_RECM:
-		open(w, op);
+		dp_lower_open(w, op);
 		break;
 	case DP_OP_LOGM:
-		load(w, op);
+		dp_lower_load(w, op);
+		break;
+	case DP_OP_LOGM_S:
+		dp_lower_load_top(w, op);
 		break;
 	case DP_OP_PUSH_PID:
 		push_known(w, DP_LOWER_PID);
@@ -573,10 +542,10 @@ static void step_own(struct walk *w, const struct dp_op_view *op)
 		push_known(w, DP_LOWER_CPU);
 		break;
 	case DP_OP_LOGRET:
-		put_reg(w, (u64)op->v[0], 8, DP_LOWER_RETURN);
+		dp_lower_put_reg(w, (u64)op->v[0], 8, DP_LOWER_RETURN);
 		break;
 	case DP_OP_EXIT:
-		finish(w);
+		dp_lower_finish(w);
 		break;
 	default:
 		if (w->p->is_rpn)
@@ -589,15 +558,15 @@ static void step_own(struct walk *w, const struct dp_op_view *op)
 static void stack_word(struct walk *w, const struct dp_op_view *op)
 {
 	const struct dp_operation *o = &op->info->op;
-	struct word x = *word(w, 0);
+	struct word x = *dp_lower_word(w, 0);
 
 	if (o->how == DP_ACCESS_PUSH) {
-		push_word(w, *(o->where == DP_BASE_TOP ? word(w, (u32)op->v[0]) : based(w, op->v[0])));
+		push_word(w, *(o->where == DP_BASE_TOP ? dp_lower_word(w, (u32)op->v[0]) : based(w, op->v[0])));
 		return;
 	}
 	w->failed |= o->where == DP_BASE_TOP;
 	if (o->how == DP_ACCESS_POP)
-		drop(w, 1);
+		dp_lower_drop(w, 1);
 	*based(w, op->v[0]) = x;
 }
 
@@ -607,21 +576,21 @@ static void step_value(struct walk *w, const struct dp_op_view *op)
 
 	switch (o->does) {
 	case DP_DOES_CONSTANT:
-		push_const(w, dp_op_constant(op));
+		dp_lower_push_const(w, dp_op_constant(op));
 		break;
 	case DP_DOES_BINARY:
 		binary(w, o);
 		break;
 	case DP_DOES_SHIFT:
 		w->failed |= o->how != DP_SHIFT_SHL && o->how != DP_SHIFT_SHR;
-		append(w, number(w, 0), o, (u32)op->v[0]);
+		append(w, dp_lower_number(w, 0), o, (u32)op->v[0]);
 		break;
 	case DP_DOES_SHIFT_BY:
 		shift_by(w, o);
 		break;
 	case DP_DOES_UNARY:
 	case DP_DOES_EXTEND:
-		append(w, number(w, 0), o, 0);
+		append(w, dp_lower_number(w, 0), o, 0);
 		break;
 	case DP_DOES_COMPARE:
 		compare(w, (enum dp_cc)o->how);
@@ -638,6 +607,9 @@ static void step_value(struct walk *w, const struct dp_op_view *op)
 		break;
 	case DP_DOES_PART:
 		push_reg(w, (u64)op->v[0], o->size, o->is_signed);
+		break;
+	case DP_DOES_READ:
+		dp_lower_read(w, op);
 		break;
 	default:
 		w->failed = true;
@@ -658,7 +630,7 @@ static void step(struct walk *w, const struct dp_op_view *op)
 		if (!w->p->is_rpn)
 			w->failed = true;
 		else if (o->does == DP_DOES_VAR)
-			effect(w, op);
+			dp_lower_effect(w, op);
 		else
 			branch(w, (enum dp_cc)o->how, op);
 		break;
@@ -669,20 +641,34 @@ static void step(struct walk *w, const struct dp_op_view *op)
 		push_reg(w, (u64)op->v[0], 8, false);
 		need_top(w, (enum dp_cc)o->how, (u64)op->v[1]);
 		break;
+	case DP_DOES_STORE:
+		dp_lower_store_top(w, op);
+		break;
 	case DP_DOES_STORE_REG:
 		push_reg(w, (u64)op->v[0], 8, false);
-		put(w, (u64)op->v[1], o->size, word(w, 0)->v);
-		drop(w, 1);
+		dp_lower_put(w, (u64)op->v[1], o->size, dp_lower_word(w, 0)->v);
+		dp_lower_drop(w, 1);
 		break;
 	default:
 		step_value(w, op);
 	}
 }
 
+/* To the end of the run. */
+static void follow(struct walk *w)
+{
+	struct dp_op_view op;
+
+	while (!w->failed && !w->ended) {
+		w->failed = ++w->steps > STEPS || dp_op_decode(w->code, w->len_code, w->at, &op) != 0;
+		if (!w->failed)
+			step(w, &op);
+	}
+}
+
 bool dp_lower(struct dp_lowered *out, const u8 *code, u32 len, const struct dp_lower_for *in)
 {
 	struct walk w = {.p = out, .code = code, .len_code = len, .in = in};
-	struct dp_op_view op;
 
 	memset(out, 0, sizeof(*out));
 	if (in->rt) {
@@ -692,10 +678,6 @@ bool dp_lower(struct dp_lowered *out, const u8 *code, u32 len, const struct dp_l
 		w.minor = in->rt->minor;
 		w.len = in->rt->logmax < HEAD ? 0 : HEAD;
 	}
-	while (!w.failed && !w.ended) {
-		w.failed = ++w.steps > STEPS || dp_op_decode(code, len, w.at, &op) != 0;
-		if (!w.failed)
-			step(&w, &op);
-	}
+	follow(&w);
 	return !w.failed;
 }

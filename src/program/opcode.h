@@ -125,11 +125,19 @@ static inline u32 dp_aggregate_words(u32 kind)
 
 #define DP_TABLE_TRIES 128 /* places looked at for a key: so many only where a table is nearly full */
 
-/* The place where the search for a key begins is the hash of its words, from 0 on, modulo the table's keys. */
+/* Of the words of a key, from 0 on. */
+#define DP_TABLE_FACTOR 0x9e3779b97f4a7c15ull
+
 static inline u64 dp_table_hash(u64 hash, u64 word)
 {
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+	hash = (hash ^ word) * DP_TABLE_FACTOR;
 	return hash ^ hash >> 32;
+}
+
+/* Where the search for a key begins: without a division, of the bits that are mixed best. */
+static inline u32 dp_table_place(u64 hash, u32 keys)
+{
+	return (u32)((hash >> 32) * keys >> 32);
 }
 
 static inline u64 dp_table_words(u64 key_words, u64 keys, u64 words)

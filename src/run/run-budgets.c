@@ -200,10 +200,12 @@ bool dp_run_is_out(const struct run_target *t, u32 probe)
 void dp_run_governed(const struct dp_run *run, const struct run_module *m, u32 index, struct dp_governed *sum)
 {
 	*sum = m->governed[index];
-	for (const struct run_target *t = run->targets; t; t = t->next)
-		for (u32 i = 0; i < t->nprobes; i++)
-			for (u32 k = 0; t->probes[i].m == m && t->probes[i].index == index && k < t->ngoverned; k++)
-				dp_governor_add(t->governed[k].governor, i, sum);
+	for (const struct run_target *t = run->targets; t; t = t->next) {
+		u32 i = t->ngoverned ? dp_run_probe_of(t, m, index) : t->nprobes;
+
+		for (u32 k = 0; i < t->nprobes && k < t->ngoverned; k++)
+			dp_governor_add(t->governed[k].governor, i, sum);
+	}
 }
 
 u32 dp_run_count_taken_out(const struct dp_run *run, const struct run_module *m)

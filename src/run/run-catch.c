@@ -10,7 +10,8 @@
 #include "run/run-priv.h"
 #include "run/run-starts.h"
 
-#define COMES_MS 30 /* so long a program that is not held is waited for */
+#define COMES_MS 30          /* so long a program that is not held is waited for */
+#define TURN_NS 200000000ull /* so long the rest of the driver's work waits while one starts after the other */
 
 /* Whether probes for the file are wanted in the process. anew: it maps the file now, whatever it had mapped before. */
 static bool is_wanted(struct dp_run *run, const struct guard_message *c, bool anew)
@@ -88,11 +89,12 @@ static struct {
 	struct dp_parking p;
 	int result;
 } next;
+static bool is_last; /* for this turn: nobody sets out behind it */
 
 /* but: who is before him, perhaps by an earlier program of the same process. */
 static void begin_next(struct dp_run *run, pid_t but)
 {
-	const struct guard_message *c = dp_run_coming_start();
+	const struct guard_message *c = is_last ? NULL : dp_run_coming_start();
 
 	if (!c || c->op != GUARD_CAUGHT || !c->in_exec || !c->frozen || c->pid == but || !is_wanted(run, c, false))
 		return;
@@ -154,16 +156,19 @@ static void catch_one(struct dp_run *run, struct guard_message *c)
 
 void dp_run_catch(struct dp_run *run)
 {
+	u64 end = dp_now_ns() + TURN_NS;
 	struct dp_hurry usual;
 	struct guard_message m;
 	bool hurries = false;
 
 	if (run->no_watch || !dp_run_hear_starts(run))
 		return;
-	while (dp_run_next_start(&m)) { /* more may come meanwhile */
+	is_last = false;
+	while ((!is_last || next.c.number) && dp_run_next_start(&m)) { /* more come meanwhile, perhaps without an end */
 		if (!hurries)
 			dp_hurry_begin(&usual);
 		hurries = true;
+		is_last = dp_now_ns() > end;
 		if (m.op == GUARD_CAUGHT) {
 			catch_one(run, &m);
 		} else if (m.op == GUARD_LET_GO) {

@@ -19,8 +19,15 @@
 #define COUNTED 30  /* a locked operation */
 #define FOLDED 30   /* into an aggregate */
 
+/* The same of programs that are plain. */
+#define PLAIN_LOADS 5
+#define PLAIN_LOADED 0.5
+#define PLAIN_KEY 3
+#define PLAIN_COUNTED 1
+#define PLAIN_FOLDED 5
+
 /* What the instruction takes where it is not a few cycles. *reads: it reads memory. */
-static double cost_of(const struct dp_op_view *op, bool *reads)
+static double cost_of(const struct dp_op_view *op, bool is_plain, bool *reads)
 {
 	switch (op->opcode) {
 	case DP_OP_LD8 ... DP_OP_LD64:
@@ -33,7 +40,7 @@ static double cost_of(const struct dp_op_view *op, bool *reads)
 	case DP_OP_LOGM_S:
 	case DP_OP_LOG_MRF:
 		*reads = true;
-		return LOADED;
+		return is_plain ? PLAIN_LOADED : LOADED;
 	case DP_OP_LOGCOMM:
 	case DP_OP_STRCOMM:
 		return 2 * dp_measure_call_ns(); /* prctl() */
@@ -42,23 +49,27 @@ static double cost_of(const struct dp_op_view *op, bool *reads)
 		return CALLERS;
 	case DP_OP_INC_LV:
 	case DP_OP_INC_GV:
-		return COUNTED;
+		return is_plain ? PLAIN_COUNTED : COUNTED;
 	case DP_OP_FIND_LV:
-		return KEY;
+		return is_plain ? PLAIN_KEY : KEY;
 	case DP_OP_FOLD_LV:
-		return FOLDED;
+		return is_plain ? PLAIN_FOLDED : FOLDED;
 	default:
 		return 0;
 	}
 }
 
 /* What lies close together comes with one read. Measured only for programs that read: it takes a thousand calls. */
-static double reads_ns(bool reads, bool loads)
+static double reads_ns(bool reads, struct dp_trace_way way)
 {
-	return !reads ? 0 : loads ? LOADS : dp_measure_read_ns();
+	if (!reads)
+		return 0;
+	if (!way.loads)
+		return dp_measure_read_ns();
+	return way.needs_slot ? LOADS : PLAIN_LOADS;
 }
 
-void dp_trace_row_program(struct dp_trace_row *row, const struct dp_program *prog, bool interpreted, bool loads)
+void dp_trace_row_program(struct dp_trace_row *row, const struct dp_program *prog, struct dp_trace_way way)
 {
 	double ns = 0, filtered = -1;
 	bool reads = false;
@@ -66,11 +77,11 @@ void dp_trace_row_program(struct dp_trace_row *row, const struct dp_program *pro
 
 	for (u32 at = 0; at < prog->len && !dp_op_decode(prog->code, prog->len, at, &op); at += op.len) {
 		if (filtered < 0 && (op.opcode == DP_OP_REC || op.opcode == DP_OP_RECM))
-			filtered = ns + reads_ns(reads, loads);
-		ns += cost_of(&op, &reads);
+			filtered = ns + reads_ns(reads, way);
+		ns += cost_of(&op, !way.needs_slot, &reads);
 	}
-	ns += reads_ns(reads, loads);
-	row->interpreted |= interpreted;
+	ns += reads_ns(reads, way);
+	row->interpreted |= way.interpreted;
 	row->run_ns = DP_MAX(row->run_ns, ns);
 	row->filtered_ns = DP_MAX(row->filtered_ns, filtered < 0 ? ns : filtered);
 }

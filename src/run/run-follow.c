@@ -85,14 +85,26 @@ static void look_at(struct dp_follow_run *f, struct dp_trace *t, pid_t pid)
 		f->joined++;
 }
 
-static void drop_ended(struct dp_pids *p)
+static bool know(struct dp_follow_run *f, pid_t pid)
+{
+	if (!dp_grow((void **)&f->began, &f->room_began, f->known.n, sizeof(*f->began)))
+		return false;
+	f->began[f->known.n] = dp_process_started(pid);
+	return dp_pids_add(&f->known, pid);
+}
+
+/* Their numbers may be those of strangers by now. */
+static void drop_ended(struct dp_follow_run *f)
 {
 	u32 n = 0;
 
-	for (u32 i = 0; i < p->n; i++)
-		if (dp_process_started(p->v[i]))
-			p->v[n++] = p->v[i];
-	p->n = n;
+	for (u32 i = 0; i < f->known.n; i++) {
+		if (!f->began[i] || dp_process_started(f->known.v[i]) != f->began[i])
+			continue;
+		f->began[n] = f->began[i];
+		f->known.v[n++] = f->known.v[i];
+	}
+	f->known.n = n;
 }
 
 /* The trees grow by what their processes have started meanwhile. */
@@ -100,10 +112,10 @@ static void look_at_trees(struct dp_follow_run *f, struct dp_trace *t)
 {
 	struct dp_pids below;
 
-	drop_ended(&f->known);
+	drop_ended(f);
 	if (dp_pids_below(&f->known, &below))
 		for (u32 i = 0; i < below.n; i++)
-			dp_pids_add(&f->known, below.v[i]);
+			know(f, below.v[i]);
 	dp_pids_free(&below);
 	for (u32 i = 0; i < f->known.n; i++)
 		look_at(f, t, f->known.v[i]);
@@ -127,7 +139,7 @@ bool dp_follow_start(struct dp_follow_run *f, const struct dp_trace *t)
 	for (u32 i = 0; i < t->n && good; i++) {
 		pid_t pid = dp_tracee_pid(&t->v[i]->tracee);
 
-		good = !pid || dp_pids_add(&f->known, pid);
+		good = !pid || know(f, pid);
 	}
 	return good;
 }
@@ -152,5 +164,6 @@ bool dp_follow_look(struct dp_trace *t, void *arg)
 void dp_follow_free(struct dp_follow_run *f)
 {
 	dp_pids_free(&f->known);
+	free(f->began);
 	free(f->tried);
 }

@@ -15,8 +15,10 @@ struct dp_follow_run {
 	int (*open)(struct dp_trace *t, pid_t pid, void *arg);
 	void *arg;
 
-	bool has_looked;        /* those that ran before are not counted */
-	struct dp_pids known;   /* of the trees, as far as they are alive */
+	bool has_looked;      /* those that ran before are not counted */
+	struct dp_pids known; /* of the trees, as far as they are alive */
+	u64 *began;           /* when each of them did */
+	size_t room_began;
 	struct dp_tried *tried; /* that could not join, or were only counted */
 	u32 ntried;
 	u32 joined, strangers; /* late ones; those that run something else, without probes */

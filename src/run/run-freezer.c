@@ -284,12 +284,12 @@ static bool waits_for(const struct holding *h, pid_t pid, pid_t but)
 	       dp_process_lives(h->holder, h->began);
 }
 
-/* Into the first directory that somebody else has ready for it. */
-static bool pass_on(int parent, pid_t pid, pid_t but)
+/* Into the first directory that somebody else has ready for it, who is returned; 0: nobody has. */
+static pid_t pass_on(int parent, pid_t pid, pid_t but)
 {
 	int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), to;
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	bool passed = false;
+	pid_t passed = 0;
 	struct dirent *e;
 	struct stat st;
 
@@ -299,7 +299,8 @@ static bool pass_on(int parent, pid_t pid, pid_t but)
 		if (!read_name(e->d_name, ALL_FIELDS, &h) || !waits_for(&h, pid, but))
 			continue;
 		to = openat(parent, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		passed = to >= 0 && !fstat(to, &st) && st.st_uid == geteuid() && !write_pid(to, pid);
+		if (to >= 0 && !fstat(to, &st) && st.st_uid == geteuid() && !write_pid(to, pid))
+			passed = h.holder;
 		if (to >= 0)
 			close(to);
 	}
@@ -310,14 +311,15 @@ static bool pass_on(int parent, pid_t pid, pid_t but)
 	return passed;
 }
 
-bool dp_run_pass_on(pid_t pid, pid_t guard)
+pid_t dp_run_pass_on(pid_t pid, pid_t guard)
 {
-	bool held, passed;
+	pid_t passed;
+	bool held;
 	int parent = dp_run_freezer_why() ? -ENOSYS : open_own(pid, &held);
 
 	if (parent < 0)
-		return false;
-	passed = !held && pass_on(parent, pid, guard);
+		return 0;
+	passed = held ? 0 : pass_on(parent, pid, guard);
 	close(parent);
 	return passed;
 }
@@ -341,13 +343,15 @@ bool dp_run_take_over(struct run_hold *h)
 	return taken;
 }
 
-void dp_run_thaw(struct run_hold *h, bool pass)
+pid_t dp_run_thaw(struct run_hold *h, bool pass)
 {
 	char name[NAME_MAX_LEN];
+	pid_t passed = 0;
 
 	name_of(name, sizeof(name), getpid(), h->pid);
 	if (h->parent >= 0) {
-		if (!h->waits && (!pass || !pass_on(h->parent, h->pid, getpid())))
+		passed = !h->waits && pass ? pass_on(h->parent, h->pid, getpid()) : 0;
+		if (!h->waits && !passed)
 			write_pid(h->parent, h->pid);
 		empty(h->parent, name);
 		close(h->parent);
@@ -355,6 +359,7 @@ void dp_run_thaw(struct run_hold *h, bool pass)
 	if (h->events >= 0)
 		close(h->events);
 	h->parent = h->events = -1;
+	return passed;
 }
 
 /* ---- what the dead have left ---- */

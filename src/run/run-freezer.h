@@ -32,10 +32,10 @@ void dp_run_path_unheld(char *path);
 /* Still in the kernel; every thread stands where it would go on in user mode; nobody is there any more. */
 enum run_hold_state { RUN_HOLD_MOVING, RUN_HOLD_FROZEN, RUN_HOLD_EMPTY };
 enum run_hold_state dp_run_hold_state(const struct run_hold *h);
-/* Back to where it was, where it goes on; or (pass) to whoever waits for it. */
-void dp_run_thaw(struct run_hold *h, bool pass);
-/* A stopped process, which nobody holds, to whoever waits for it, but for this guard. Whether anybody does. */
-bool dp_run_pass_on(pid_t pid, pid_t guard);
+/* Back to where it was, where it goes on; or (pass) to whoever waits for it, who is returned (0: nobody). */
+pid_t dp_run_thaw(struct run_hold *h, bool pass);
+/* A stopped process, which nobody holds, to whoever waits for it, but for this guard. Who that is; 0: nobody. */
+pid_t dp_run_pass_on(pid_t pid, pid_t guard);
 /* Whoever holds it now was killed: we do from now on. Whether that is so. */
 bool dp_run_take_over(struct run_hold *h);
 bool dp_run_is_ours(pid_t pid); /* it runs this program: a driver, a guard or a command */

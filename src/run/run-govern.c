@@ -164,7 +164,7 @@ static void take_program(struct probe *p, const struct dp_probe_info *info)
 	else
 		snprintf(p->row.name, sizeof(p->row.name), "%s", info->symbol);
 	p->row.via = dp_trace_row_via(info);
-	dp_trace_row_program(&p->row, &ev->prog, info->ncompiled != info->nsites, info->loads);
+	dp_trace_row_program(&p->row, &ev->prog, dp_trace_way_of(info));
 }
 
 static bool is_governed(const struct dp_governor *g, u32 i, const struct dp_probe_info *info)

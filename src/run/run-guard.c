@@ -20,6 +20,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +31,7 @@
 #define MS 1000000ull
 #define HURRY (-20)          /* its nice value */
 #define HELD_MAX 1000        /* at a time; more go on unheld */
+#define PEERS_MAX 64         /* guards of others that are watched */
 #define TURN_MS 200          /* between looks at who has been held for too long */
 #define LOOK_NS 500000000ull /* between looks at whoever holds one that we wait for */
 #define SOON_NS 100000ull    /* between looks at who is about to stand, at first */
@@ -52,6 +54,11 @@ static int control = -1, watch = -1, beat = -1;
 static pid_t driver, keeper, busy_with, expected;
 static struct held held[HELD_MAX];
 static u32 nheld;
+static struct peer { /* a guard to which processes have been passed on */
+	pid_t pid;
+	int fd; /* pidfd */
+} peers[PEERS_MAX];
+static u32 npeers;
 static u64 numbers, beaten;
 static u64 worked;    /* when the driver said last that it works on somebody, or is done with him; or got a processor */
 static u64 processor; /* how much of it it has had */
@@ -148,11 +155,48 @@ static void answer(struct held *h)
 	h->fd = -1;
 }
 
+/* Nobody else might let those go that it holds when it is killed. Should that have happened already, we do. */
+static void note_peer(pid_t pid)
+{
+	int fd;
+
+	for (u32 i = 0; i < npeers; i++)
+		if (peers[i].pid == pid)
+			return;
+	fd = npeers < PEERS_MAX ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	if (fd >= 0)
+		peers[npeers++] = (struct peer){pid, fd};
+	else
+		dp_run_thaw_all();
+}
+
+static void look_at_peers(void)
+{
+	u32 n = 0, ended;
+
+	for (u32 i = 0; i < npeers; i++) {
+		struct pollfd p = {peers[i].fd, POLLIN, 0};
+
+		if (!poll(&p, 1, 0))
+			peers[n++] = peers[i];
+		else
+			close(peers[i].fd);
+	}
+	ended = npeers - n;
+	npeers = n;
+	if (ended)
+		dp_run_thaw_all();
+}
+
 /* Who waits for it as well gets it then, unless the driver has had it, and passes it on himself. */
 static void let_go(struct held *h, bool caught)
 {
+	pid_t to;
+
 	answer(h);
-	dp_run_thaw(&h->hold, !caught);
+	to = dp_run_thaw(&h->hold, !caught);
+	if (to)
+		note_peer(to);
 }
 
 static void tell_let_go(const struct held *h)
@@ -387,6 +431,8 @@ static void take_commands(void)
 			expected = m.pid;
 		else if (m.op == GUARD_DONE)
 			release(0, m.number, m.caught);
+		else if (m.op == GUARD_PASSED)
+			note_peer(m.pid);
 		else if (m.op == GUARD_BUSY)
 			busy_with = m.pid;
 		if (m.op == GUARD_DONE || m.op == GUARD_BUSY)
@@ -486,7 +532,7 @@ static struct timespec turn(void)
 
 static void loop(void)
 {
-	static struct pollfd p[HELD_MAX + 2];
+	static struct pollfd p[HELD_MAX + PEERS_MAX + 2];
 
 	for (;;) {
 		struct timespec most = turn();
@@ -497,12 +543,15 @@ static void loop(void)
 		for (u32 i = 0; i < nheld; i++)
 			if (!held[i].told && held[i].hold.events >= 0)
 				p[n++] = (struct pollfd){held[i].hold.events, POLLPRI, 0};
+		for (u32 i = 0; i < npeers; i++)
+			p[n++] = (struct pollfd){peers[i].fd, POLLIN, 0};
 		ppoll(p, n, &most, NULL);
 		take_commands();
 		if (p[1].revents && !take_events())
 			break;
 		look_at_driver();
 		look_at_held();
+		look_at_peers();
 		dp_guard_look(driver, &driver_look);
 		keep();
 		live();

@@ -24,6 +24,7 @@ enum guard_op {
 	GUARD_BUSY,
 	GUARD_EXPECT, /* a copy of the command that is about to become another program */
 	GUARD_DONE,   /* the one with this number may go on */
+	GUARD_PASSED, /* a process has been passed on to this other guard, which may be killed before it lets it go */
 	/* from it */
 	GUARD_HELLO, /* it is ready, or (error) cannot work */
 	GUARD_REPLY, /* to a mark */

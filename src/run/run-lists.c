@@ -99,19 +99,36 @@ u32 dp_run_count_targets(const struct dp_run *run, const struct run_module *m)
 	return n;
 }
 
+static bool is_probe(const struct run_target *t, u32 i, const struct run_module *m, u32 index)
+{
+	return i < t->nprobes && t->probes[i].m == m && t->probes[i].index == index;
+}
+
+u32 dp_run_probe_of(const struct run_target *t, const struct run_module *m, u32 index)
+{
+	u32 i = 0;
+
+	for (u32 k = 0; k < t->nranges; k++)
+		if (t->ranges[k].m == m && index < t->ranges[k].ngates && is_probe(t, t->ranges[k].at[index], m, index))
+			return t->ranges[k].at[index];
+	while (i < t->nprobes && !is_probe(t, i, m, index))
+		i++;
+	return i;
+}
+
 void dp_run_counts(const struct dp_run *run, const struct run_module *m, u32 index, struct dp_counts *sum)
 {
 	*sum = m->done[index];
-	for (const struct run_target *t = run->targets; t; t = t->next)
-		for (u32 i = 0; t->session && i < t->nprobes; i++) {
-			struct dp_counts c;
+	for (const struct run_target *t = run->targets; t; t = t->next) {
+		u32 i = t->session ? dp_run_probe_of(t, m, index) : t->nprobes;
+		struct dp_counts c;
 
-			if (t->probes[i].m != m || t->probes[i].index != index)
-				continue;
-			dp_reader_counts(t->reader, i, &c);
-			for (u32 k = 0; k < DP_NCOUNTS; k++)
-				sum->v[k] += c.v[k];
-		}
+		if (i == t->nprobes)
+			continue;
+		dp_reader_counts(t->reader, i, &c);
+		for (u32 k = 0; k < DP_NCOUNTS; k++)
+			sum->v[k] += c.v[k];
+	}
 }
 
 /* ---- words and probes of a module in a target ---- */

@@ -6,6 +6,7 @@
 #include "run/run-keep.h"
 #include "run/run-merge.h"
 #include "run/run-priv.h"
+#include "run/run-starts.h"
 #include "send/journald.h"
 
 #define IDLE_NS 200000000ull       /* a turn, without a target */
@@ -76,9 +77,9 @@ static u64 rest_of_all(const struct dp_run *run)
 bool dp_run_turn(struct dp_run *run, int fd)
 {
 	struct pollfd p[2] = {{fd, POLLIN, 0}, {run->watch_wake, POLLIN, 0}};
-	u64 now;
+	u64 now, rest = dp_run_coming_start() ? 0 : DP_MIN(rest_of_all(run), dp_run_next_timer(run));
 
-	if (poll(p, 2, (int)((DP_MIN(rest_of_all(run), dp_run_next_timer(run)) + 999999) / 1000000)) < 0)
+	if (poll(p, 2, (int)((rest + 999999) / 1000000)) < 0)
 		p[0].revents = 0;
 	dp_hear_ends();
 	dp_run_catch(run);

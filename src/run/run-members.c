@@ -108,6 +108,18 @@ static u32 find_event(const struct dp_trace *t, u32 n, const struct dp_event_inf
 	return n;
 }
 
+/* As much as the first member needs: it may have a hundred thousand, and as a rule others have the same. */
+static bool make_room(struct dp_trace *t, u32 n)
+{
+	if (t->infos || !n)
+		return true;
+	t->infos = calloc(n, sizeof(*t->infos));
+	t->places = calloc(n, sizeof(*t->places));
+	t->infos_room = t->infos ? n : 0;
+	t->places_room = t->places ? n : 0;
+	return t->infos && t->places;
+}
+
 static bool grow_events(struct dp_trace *t)
 {
 	return dp_grow((void **)&t->infos, &t->infos_room, t->nevents, sizeof(*t->infos)) &&
@@ -121,7 +133,7 @@ static void describe(const struct dp_trace_member *m, u32 i, struct dp_event_inf
 	dp_tracee_probe(&m->tracee, i, &p);
 	*info = (struct dp_event_info){
 	    .group = p.event->group,
-	    .name = p.event->is_named ? p.event->name : "",
+	    .name = p.event->is_named ? p.name : "",
 	    .symbol = p.symbol,
 	    .offset = p.offset,
 	    .is_return = p.event->is_return,
@@ -137,7 +149,7 @@ static int describe_member(struct dp_trace *t, u32 member, struct dp_error *err)
 	bool *used = calloc(others + 1, sizeof(*used));
 
 	m->events = calloc(n + 1, sizeof(*m->events));
-	for (u32 i = 0; used && m->events && i < n; i++) {
+	for (u32 i = 0; used && m->events && make_room(t, n) && i < n; i++) {
 		struct dp_event_info info;
 		u32 k;
 
@@ -286,13 +298,29 @@ void dp_trace_note_losses(struct dp_trace *t, struct dp_trace_member *m)
 	}
 }
 
+static bool make_gone(struct dp_trace *t)
+{
+	struct dp_trace_gone *v;
+
+	if (t->ngone == t->nevents)
+		return true;
+	v = dp_resize(t->gone, t->ngone * sizeof(*v), t->nevents * sizeof(*v));
+	if (!v)
+		return false;
+	t->gone = v;
+	t->ngone = t->nevents;
+	return true;
+}
+
 void dp_trace_put_away(struct dp_trace *t, struct dp_trace_member *m)
 {
 	dp_governor_end(m->governor);
 	dp_trace_note_losses(t, m);
+	if (!make_gone(t)) /* another time, perhaps */
+		return;
 	for (u32 i = 0; m->reader && i < dp_tracee_nprobes(&m->tracee); i++) {
-		add_counts(m, i, &t->places[m->events[i]].gone);
-		dp_governor_add(m->governor, i, &t->places[m->events[i]].governed);
+		add_counts(m, i, &t->gone[m->events[i]].counts);
+		dp_governor_add(m->governor, i, &t->gone[m->events[i]].governed);
 	}
 	dp_governor_add_cost(m->governor, &t->governed);
 	dp_governor_free(m->governor);
@@ -309,8 +337,8 @@ struct dp_counts *dp_trace_counts(const struct dp_trace *t)
 {
 	struct dp_counts *sums = calloc(t->nevents + 1, sizeof(*sums));
 
-	for (u32 i = 0; sums && i < t->nevents; i++)
-		sums[i] = t->places[i].gone;
+	for (u32 i = 0; sums && i < t->ngone; i++)
+		sums[i] = t->gone[i].counts;
 	for (u32 i = 0; sums && i < t->n; i++) {
 		const struct dp_trace_member *m = t->v[i];
 
@@ -349,4 +377,5 @@ void dp_trace_free(struct dp_trace *t)
 	free(t->v);
 	free(t->infos);
 	free(t->places);
+	dp_free(t->gone);
 }

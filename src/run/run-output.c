@@ -8,19 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "run/run-output.h"
 
 #define POLL_MS 100
 #define FILE_CHUNK (1u << 20)
-#define BUFFER (1u << 17)
+#define BUFFER (1u << 19)
+#define MUCH_FILE (BUFFER / 2) /* is written: file systems take less time for large writes, */
+#define MUCH_PIPE (BUFFER / 8) /* and a reader waits for what is there */
 #define FLAGS (O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY)
 
-/*
- * Pipes and terminals take PIPE_BUF bytes without blocking once poll() reports them ready; files
- * are always ready.
- */
+/* Pipes and terminals take PIPE_BUF bytes without blocking once poll() reports them ready. */
 static bool ready(struct dp_output *o)
 {
 	struct pollfd p = {.fd = o->fd, .events = POLLOUT};
@@ -29,6 +29,30 @@ static bool ready(struct dp_output *o)
 		if (*o->stop)
 			return false;
 	return true;
+}
+
+/*
+ * Files are always ready. Others are asked to take all or nothing at once where the kernel can do that (of pipes since
+ * 6.5), and are waited for where they do not. As write(); EINTR: a stop was asked for meanwhile.
+ */
+static ssize_t write_when_ready(struct dp_output *o, const char *buf, size_t n)
+{
+	struct iovec all = {(char *)buf, n};
+	ssize_t w;
+
+	if (o->chunk != PIPE_BUF)
+		return write(o->fd, buf, n);
+	if (!o->waits) {
+		w = pwritev2(o->fd, &all, 1, -1, RWF_NOWAIT);
+		if (w >= 0 || errno == EPIPE)
+			return w;
+		o->waits = errno != EAGAIN;
+	}
+	if (ready(o))
+		return write(o->fd, buf, n);
+	o->error = o->error ? o->error : EINTR;
+	errno = EINTR;
+	return -1;
 }
 
 /*
@@ -79,17 +103,12 @@ static ssize_t write_some(void *cookie, const char *buf, size_t size)
 		return 0;
 	while (done < size) {
 		size_t n = next_chunk(o, buf + done, size - done);
-		ssize_t w;
+		ssize_t w = write_when_ready(o, buf + done, n);
 
-		if (o->chunk == PIPE_BUF && !ready(o)) {
-			o->error = o->error ? o->error : EINTR;
-			return (ssize_t)done;
-		}
-		w = write(o->fd, buf + done, n);
 		if (w > 0) {
 			done += (size_t)w;
 			o->written += (u64)w;
-		} else if (w == 0 || (errno != EINTR && errno != EAGAIN)) {
+		} else if (w == 0 || o->error || (errno != EINTR && errno != EAGAIN)) {
 			o->error = o->error ? o->error : (w ? errno : EIO);
 			return (ssize_t)done;
 		}
@@ -129,6 +148,7 @@ static int open_file(struct dp_output *o, const char *path, struct dp_error *err
 	o->fd = fd;
 	o->chunk = !fstat(fd, &st) && S_ISREG(st.st_mode) ? FILE_CHUNK : PIPE_BUF;
 	o->begun |= o->chunk != FILE_CHUNK;
+	o->waits = false;
 	o->written = 0;
 	return 0;
 }
@@ -189,7 +209,7 @@ bool dp_output_is_file(const struct dp_output *o)
 
 void dp_output_line_done(struct dp_output *o)
 {
-	if (__fpending(o->f) > BUFFER / 2)
+	if (__fpending(o->f) > (dp_output_is_file(o) ? MUCH_FILE : MUCH_PIPE))
 		fflush(o->f);
 }
 

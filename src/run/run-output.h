@@ -18,6 +18,7 @@ struct dp_output {
 	int fd;
 	size_t chunk; /* bytes that one write may carry without blocking, once the file is ready */
 	volatile sig_atomic_t *stop;
+	bool waits;                                            /* for a file to be ready: no write can be tried */
 	bool is_new;                                           /* there was no such file */
 	bool begun;                                            /* what the file had before is gone */
 	bool dropped;                                          /* nothing is written any more */

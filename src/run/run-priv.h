@@ -17,6 +17,7 @@
 #include "log/log-rpn.h"
 #include "program/opcode.h"
 #include "symbols/symbolize.h"
+#include "run/run-trace.h"
 
 struct dp_counts;
 
@@ -39,7 +40,7 @@ struct run_ended { /* what a module's words came to in a process that has ended 
 
 struct run_how {
 	const char *via; /* NULL: it was never armed */
-	bool interpreted, loads;
+	struct dp_trace_way way;
 	char place[80]; /* of a probe that is no event's: "f+0x12"; empty: not known */
 };
 
@@ -261,6 +262,8 @@ bool dp_run_takes_more(const struct dp_run *run, const struct run_module *m); /*
 /* A module is what another one was, with more probes: variables go on, and the gates of those that both have. */
 bool dp_run_goes_on(const struct run_module *to, const struct run_module *from);
 u32 dp_run_count_targets(const struct dp_run *run, const struct run_module *m);
+/* Which probe of the target's session it is; as many as there are: it is none. There may be a hundred thousand. */
+u32 dp_run_probe_of(const struct run_target *t, const struct run_module *m, u32 index);
 /* The counts of a probe over all targets, also those that are gone. */
 void dp_run_counts(const struct dp_run *run, const struct run_module *m, u32 index, struct dp_counts *sum);
 /* A range for the module, its words beginning there. grows: with room for more. False: no memory. */

@@ -41,9 +41,10 @@ void dp_trace_put_row(const struct dp_trace_row *row, struct dp_line *to)
 static void put_rows(void *arg, struct dp_line *to)
 {
 	const struct dp_trace *t = arg;
-	struct dp_trace_row total, *rows = dp_trace_rows(t, &total);
+	u32 n;
+	struct dp_trace_row total, *rows = dp_trace_rows(t, t->nevents, &n, &total);
 
-	for (u32 i = 0; rows && i < t->nevents; i++)
+	for (u32 i = 0; rows && i < n; i++)
 		dp_trace_put_row(&rows[i], to);
 	dp_free(rows);
 }
@@ -52,7 +53,8 @@ static void put_budget(void *arg, struct dp_line *to)
 {
 	const struct dp_trace *t = arg;
 	struct dp_recording_budget b = {.budget = t->budget};
-	struct dp_trace_row total, *rows = t->budget ? dp_trace_rows(t, &total) : NULL;
+	u32 n;
+	struct dp_trace_row total, *rows = t->budget ? dp_trace_rows(t, t->nevents, &n, &total) : NULL;
 	struct dp_govern_cost cost;
 
 	if (!rows)
@@ -62,7 +64,7 @@ static void put_budget(void *arg, struct dp_line *to)
 	b.cpu_ns = cost.cpu_ns;
 	b.cost_ns = cost.cost_ns;
 	put(to, &b, sizeof(b));
-	for (u32 i = 0; i < t->nevents; i++) {
+	for (u32 i = 0; i < n; i++) {
 		const struct dp_governed *g = &rows[i].governed;
 		struct dp_recording_governed told = {i, g->times, g->out_ns, g->of_ns, g->missed};
 

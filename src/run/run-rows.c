@@ -2,6 +2,7 @@
 /* What probes are called, and the rows of the summary of programs: one for each event, over all its places. */
 #include <string.h>
 
+#include "base/hash.h"
 #include "program/described.h"
 #include "run/run-priv.h"
 #include "run/run-rows.h"
@@ -50,8 +51,7 @@ void dp_run_note_how(struct run_target *t)
 			continue;
 		dp_tracee_probe(t->session, i, &info);
 		how->via = dp_trace_row_via(&info);
-		how->interpreted = info.ncompiled != info.nsites;
-		how->loads = info.loads;
+		how->way = dp_trace_way_of(&info);
 		if (!event_of(&p->m->unit.probes[p->index]))
 			note_place(how, &p->m->unit.probes[p->index], &info);
 	}
@@ -92,15 +92,35 @@ static void name_row(struct dp_trace_row *row, const struct run_module *m, u32 i
 					    : dp_run_place_text(&m->unit.probes[i], place, sizeof(place)));
 }
 
-static struct dp_trace_row *row_of(struct dp_trace_row *rows, u32 *n, const struct run_module *m, u32 probe)
+struct row_table {
+	struct dp_trace_row *rows;
+	u32 n, *places, mask; /* a row's number, from 1, at the hash of its name or behind it */
+};
+
+/* For that many rows. False: no memory. */
+static bool make_table(struct row_table *t, u32 most)
 {
-	struct dp_trace_row *row = &rows[*n];
+	u32 places = 16;
+
+	while (places < 2 * most)
+		places *= 2;
+	*t = (struct row_table){.rows = dp_alloc(most * sizeof(*t->rows)),
+				.places = dp_alloc(places * sizeof(*t->places)),
+				.mask = places - 1};
+	return t->rows && t->places;
+}
+
+static struct dp_trace_row *row_of(struct row_table *t, const struct run_module *m, u32 probe)
+{
+	struct dp_trace_row *row = &t->rows[t->n];
+	u32 at;
 
 	name_row(row, m, probe);
-	for (u32 i = 0; i < *n; i++)
-		if (!strcmp(rows[i].name, row->name))
-			return &rows[i];
-	++*n;
+	at = (u32)dp_hash(DP_HASH_BEGIN, row->name, strlen(row->name)) & t->mask;
+	for (; t->places[at]; at = (at + 1) & t->mask)
+		if (!strcmp(t->rows[t->places[at] - 1].name, row->name))
+			return &t->rows[t->places[at] - 1];
+	t->places[at] = ++t->n;
 	return row;
 }
 
@@ -118,19 +138,19 @@ static void add_governed(const struct dp_run *run, const struct run_module *m, u
 
 struct dp_trace_row *dp_run_rows(const struct dp_run *run, u32 *n, struct dp_trace_row *total)
 {
-	struct dp_trace_row *rows;
+	struct row_table rows;
 	u32 most = 1;
+	bool good;
 
 	for (struct run_target *t = run->targets; t; t = t->next)
 		dp_run_note_how(t);
 	for (const struct run_module *m = run->modules; m; m = m->next)
 		most += m->unit.nprobes;
-	rows = dp_alloc(most * sizeof(*rows));
-	*n = 0;
+	good = make_table(&rows, most);
 	*total = (struct dp_trace_row){.name = "total", .via = ""};
-	for (const struct run_module *m = run->modules; rows && m; m = m->next)
+	for (const struct run_module *m = run->modules; good && m; m = m->next)
 		for (u32 i = 0; i < m->unit.nprobes; i++) {
-			struct dp_trace_row *row = row_of(rows, n, m, i);
+			struct dp_trace_row *row = row_of(&rows, m, i);
 			struct dp_counts c;
 
 			dp_run_counts(run, m, i, &c);
@@ -139,11 +159,13 @@ struct dp_trace_row *dp_run_rows(const struct dp_run *run, u32 *n, struct dp_tra
 			add_governed(run, m, i, &row->governed);
 			if (!row->via || m->how[i].via)
 				row->via = via(&m->unit.probes[i], m->how[i].via);
-			dp_trace_row_program(row, &m->unit.probes[i].prog, m->how[i].interpreted, m->how[i].loads);
+			dp_trace_row_program(row, &m->unit.probes[i].prog, m->how[i].way);
 		}
-	for (u32 i = 0; rows && i < *n; i++)
-		dp_trace_row_finish(&rows[i], total);
-	return rows;
+	for (u32 i = 0; i < rows.n; i++)
+		dp_trace_row_finish(&rows.rows[i], total);
+	dp_free(rows.places);
+	*n = rows.n;
+	return rows.rows;
 }
 
 void dp_run_put_rows(const struct dp_run *run, struct dp_line *to)

@@ -18,6 +18,7 @@
 
 struct run_sight {
 	pid_t pid;
+	u64 started;          /* another one may have its number now */
 	u64 size, text, data; /* pages, as /proc/PID/statm has them */
 	u64 ran_ns;           /* processor time: one that has not run has changed nothing */
 	u64 rings;            /* that it has inherited; 0: none */
@@ -46,6 +47,7 @@ static bool read_sight(pid_t pid, struct run_sight *s)
 	buf[n > 0 ? n : 0] = '\0';
 	if (sscanf(buf, "%llu %*u %*u %llu %*u %llu", &size, &text, &data) != 3)
 		return false;
+	s->started = dp_process_started(pid);
 	s->size = size;
 	s->text = text;
 	s->data = data;
@@ -94,7 +96,8 @@ void dp_seen_begin(struct dp_run *run, bool anew)
 
 static bool is_as_before(const struct run_sight *was, const struct run_sight *now)
 {
-	return was->size == now->size && was->text == now->text && was->data == now->data &&
+	return was->started == now->started && was->size == now->size && was->text == now->text &&
+	       was->data == now->data &&
 	       now->looked_ns - was->looked_ns <= AGAIN_NS + (u64)(now->pid % SPREAD) * SPREAD_NS;
 }
 

@@ -335,7 +335,10 @@ void dp_run_start_done(const struct guard_message *c)
 
 void dp_run_start_pass(const struct guard_message *c)
 {
-	dp_run_pass_on(c->pid, guard);
+	pid_t to = dp_run_pass_on(c->pid, guard);
+
+	if (to)
+		send_guard(&(struct guard_message){.op = GUARD_PASSED, .pid = to}, -1);
 }
 
 void dp_run_start_end(void)

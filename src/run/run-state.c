@@ -23,6 +23,7 @@
 #define STATE_MAGIC 0x3145544154535044ull
 #define PROBES_MOST (1u << 20) /* of a session */
 #define FILE_MOST (256u << 20)
+#define WORDS_MOST (FILE_MOST / 8) /* of a session */
 #define PATH_ROOM 4400
 #define SPARE "spare-" /* files */
 #define SPARES_MOST 64
@@ -57,8 +58,8 @@ struct saved_target {
 	s32 pid;
 	u32 nranges;
 	u64 started, inode;
-	u64 nwords;
-	/* then ranges and words */
+	u64 nwords, nstored;
+	/* then ranges, and the words that are stored: those behind are 0 */
 };
 
 struct saved_range {
@@ -257,13 +258,15 @@ static void save_ended(struct dp_run *run, struct run_module *m, const struct ru
 void dp_run_save_target(struct dp_run *run, const struct run_target *t, const struct run_range *ranges, u32 nranges,
 			volatile const u64 *words, u32 nwords)
 {
-	struct saved_target st = {t->pid, nranges, t->started, t->rings_inode, nwords};
+	struct saved_target st = {t->pid, nranges, t->started, t->rings_inode, nwords, nwords};
 	char *bytes, name[32];
 	size_t n;
 	FILE *f = begin(run, &bytes, &n, sizeof(st));
 
 	if (!f)
 		return;
+	while (st.nstored && !words[st.nstored - 1])
+		st.nstored--;
 	fwrite(&st, sizeof(st), 1, f);
 	for (u32 i = 0; i < nranges; i++) {
 		const struct run_range *s = &ranges[i];
@@ -273,7 +276,7 @@ void dp_run_save_target(struct dp_run *run, const struct run_target *t, const st
 		fwrite(&ss, sizeof(ss), 1, f);
 		fwrite(s->at, sizeof(*s->at), s->ngates, f);
 	}
-	for (u32 i = 0; i < nwords; i++) {
+	for (u32 i = 0; i < st.nstored; i++) {
 		u64 w = words[i];
 
 		fwrite(&w, sizeof(w), 1, f);
@@ -502,7 +505,7 @@ static bool orphan_of(struct dp_run *run, struct input *in)
 	struct saved_target st;
 	struct run_orphan *h;
 
-	if (!get(in, &st, sizeof(st)) || st.nranges > 4096 || st.nwords > in->n / sizeof(u64) ||
+	if (!get(in, &st, sizeof(st)) || st.nranges > 4096 || st.nwords > WORDS_MOST || st.nstored > st.nwords ||
 	    st.nwords < RUN_GLOBALS)
 		return false;
 	h = calloc(1, sizeof(*h));
@@ -512,7 +515,7 @@ static bool orphan_of(struct dp_run *run, struct input *in)
 	    .pid = st.pid, .started = st.started, .inode = st.inode, .nranges = st.nranges, .nwords = (u32)st.nwords};
 	h->ranges = calloc(st.nranges + 1, sizeof(*h->ranges));
 	h->words = calloc(st.nwords, sizeof(*h->words));
-	if (!h->ranges || !h->words || !read_ranges(run, h, in) || !get(in, h->words, st.nwords * sizeof(u64))) {
+	if (!h->ranges || !h->words || !read_ranges(run, h, in) || !get(in, h->words, st.nstored * sizeof(u64))) {
 		dp_run_free_orphan(h);
 		return false;
 	}

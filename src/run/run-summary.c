@@ -9,7 +9,7 @@
 static void put_name(const struct dp_probe_info *info, char *buf, size_t size)
 {
 	if (info->event->is_named)
-		snprintf(buf, size, "%s", info->event->name);
+		snprintf(buf, size, "%s", info->name);
 	else if (info->event->is_return)
 		snprintf(buf, size, "<-%s", info->symbol);
 	else if (info->offset)
@@ -27,8 +27,8 @@ static void fill(struct dp_trace_row *row, const struct dp_trace *t, u32 i, cons
 	put_name(&p, row->name, sizeof(row->name));
 	row->via = dp_trace_row_via(&p);
 	row->counts = *counts;
-	row->governed = t->places[i].governed;
-	dp_trace_row_program(row, &p.event->prog, p.ncompiled != p.nsites, p.loads);
+	row->governed = i < t->ngone ? t->gone[i].governed : (struct dp_governed){0};
+	dp_trace_row_program(row, &p.event->prog, dp_trace_way_of(&p));
 	dp_trace_row_finish(row, total);
 }
 
@@ -43,23 +43,38 @@ static void take_off(const struct dp_trace *t, u32 event, struct dp_counts *c)
 	c->v[DP_COUNT_PASSED] += n - lost;
 }
 
-struct dp_trace_row *dp_trace_rows(const struct dp_trace *t, struct dp_trace_row *total)
+static bool was_hit(const struct dp_counts *c)
 {
-	u32 n = t->nevents;
-	struct dp_trace_row *rows = dp_alloc(n * sizeof(*rows));
-	struct dp_counts *counts = dp_trace_counts(t);
+	static const struct dp_counts none;
 
-	if (!rows || !counts) {
-		dp_free(rows);
-		free(counts);
-		return NULL;
-	}
+	return memcmp(c, &none, sizeof(none)) != 0;
+}
+
+static u32 count_hit(const struct dp_trace *t, const struct dp_counts *counts)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < t->nevents; i++)
+		n += was_hit(&counts[i]);
+	return n;
+}
+
+struct dp_trace_row *dp_trace_rows(const struct dp_trace *t, u32 quiet, u32 *n, struct dp_trace_row *total)
+{
+	struct dp_counts *counts = dp_trace_counts(t);
+	u32 hit = counts ? count_hit(t, counts) : 0;
+	bool all = t->budget || t->nevents - hit <= quiet;
+	struct dp_trace_row *rows = counts ? dp_alloc((all ? t->nevents : hit) * sizeof(*rows)) : NULL;
+
+	*n = 0;
 	*total = (struct dp_trace_row){.name = "total", .via = ""};
-	for (u32 i = 0; i < n; i++) {
+	for (u32 i = 0; rows && i < t->nevents; i++) {
+		if (!all && !was_hit(&counts[i]))
+			continue;
 		take_off(t, i, &counts[i]);
-		fill(&rows[i], t, i, &counts[i], total);
+		fill(&rows[(*n)++], t, i, &counts[i], total);
 	}
-	for (u32 i = 0; i < t->n; i++)
+	for (u32 i = 0; rows && i < t->n; i++)
 		for (u32 k = 0; t->v[i]->governor && k < dp_tracee_nprobes(&t->v[i]->tracee); k++)
 			dp_governor_add(t->v[i]->governor, k, &rows[t->v[i]->events[k]].governed);
 	free(counts);

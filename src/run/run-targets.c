@@ -30,6 +30,17 @@ static struct run_target *find_target(struct dp_run *run, pid_t pid)
 	return t;
 }
 
+/*
+ * The guard lets everybody with that number go on: it must be the process that we know, not a later one, which waits
+ * for its own turn.
+ */
+static pid_t be_busy_with(const struct run_target *t)
+{
+	bool lives = t->pid && dp_process_started(t->pid) == t->started;
+
+	return dp_run_busy_with(lives ? t->pid : 0);
+}
+
 /* ---- the end of a session ---- */
 
 static void add_counts(struct run_target *t)
@@ -79,7 +90,7 @@ static void end_session(struct dp_run *run, struct run_target *t)
 void dp_run_target_end(struct dp_run *run, struct run_target *t)
 {
 	struct run_target **p = &run->targets, **same = &run->by_pid[(u32)t->pid % RUN_BY_PID];
-	pid_t before = dp_run_busy_with(t->pid);
+	pid_t before = be_busy_with(t);
 
 	dp_run_withdraw(run, t);
 	dp_run_end_bodies(run, t, NULL);
@@ -349,7 +360,7 @@ static void rearm(struct dp_run *run, struct run_target *t, const struct run_wan
 {
 	struct run_range *ranges;
 	u32 nranges, nold = RUN_GLOBALS;
-	pid_t before = dp_run_busy_with(t->pid);
+	pid_t before = be_busy_with(t);
 	u64 *old = NULL;
 
 	run->rearmed = true;

@@ -54,8 +54,11 @@ bool dp_rate_exceeded(struct dp_rate *r, u64 hits, u64 now_ns);
 
 struct dp_trace_place { /* where an event was described */
 	u32 member, probe;
-	struct dp_counts gone;       /* counts of members that were put away, */
-	struct dp_governed governed; /* and what the budget did there */
+};
+
+struct dp_trace_gone { /* of an event: of members that were put away */
+	struct dp_counts counts;
+	struct dp_governed governed; /* what the budget did there */
 };
 
 struct dp_trace {
@@ -89,7 +92,8 @@ struct dp_trace {
 	size_t room, infos_room, places_room;
 	struct dp_event_info *infos; /* of the trace's events */
 	struct dp_trace_place *places;
-	u32 nevents;
+	struct dp_trace_gone *gone; /* of the first ngone of them; NULL: no member was put away */
+	u32 nevents, ngone;
 	struct dp_formatter *formatter;
 	struct dp_recording_env recording;
 	struct dp_journal *journal;  /* of a recording, for a successor; NULL: there is none */
@@ -170,6 +174,17 @@ void dp_trace_free(struct dp_trace *t);
 
 /* ---- the summary: what became of every hit, and what the hits cost ---- */
 
+struct dp_trace_way {     /* how a program runs where it is */
+	bool interpreted; /* it is not compiled */
+	bool needs_slot;  /* of the thread's: it is not plain (lower.h) */
+	bool loads;       /* most of the memory that it reads */
+};
+
+static inline struct dp_trace_way dp_trace_way_of(const struct dp_probe_info *info)
+{
+	return (struct dp_trace_way){info->ncompiled != info->nsites, info->nplain != info->nsites, info->loads};
+}
+
 struct dp_trace_row {
 	char name[80];   /* the event's, where the user gave one; else "function+0x12", "<-function" for a return */
 	const char *via; /* how hits come about: "jump", "trap", "exits", "exits+trap" */
@@ -181,8 +196,11 @@ struct dp_trace_row {
 	struct dp_governed governed; /* by the budget */
 };
 
-/* A row for each event, and their sum in *total. NULL: no memory. dp_free() it. */
-struct dp_trace_row *dp_trace_rows(const struct dp_trace *t, struct dp_trace_row *total);
+/*
+ * A row for each event, n of them, and their sum in *total. Where more than `quiet` were never hit, and no budget was
+ * held, these have none. NULL: no memory. dp_free() it.
+ */
+struct dp_trace_row *dp_trace_rows(const struct dp_trace *t, u32 quiet, u32 *n, struct dp_trace_row *total);
 
 /* As a recording has it. */
 void dp_trace_put_row(const struct dp_trace_row *row, struct dp_line *to);
@@ -194,7 +212,7 @@ void dp_trace_govern_cost(const struct dp_trace *t, struct dp_govern_cost *sum);
 /* Of one row: hits and cost_ns, from all else. Adds it to the sum. */
 void dp_trace_row_finish(struct dp_trace_row *row, struct dp_trace_row *total);
 /* This is the program of the row, or one of its programs; what all hits of the row have cost. */
-void dp_trace_row_program(struct dp_trace_row *row, const struct dp_program *prog, bool interpreted, bool loads);
+void dp_trace_row_program(struct dp_trace_row *row, const struct dp_program *prog, struct dp_trace_way way);
 double dp_trace_cost_ns(const struct dp_trace_row *row);
 const char *dp_trace_row_via(const struct dp_probe_info *info);
 

@@ -40,7 +40,7 @@ struct http {
 	struct MHD_Daemon *daemon;
 	struct dp_snapshot *snapshot;
 	struct client clients[CONNECTIONS];
-	int parent;
+	int listener, parent;
 	u32 asked, answered; /* numbers of questions */
 	u64 taken_ns;        /* 0: nothing was taken yet */
 };
@@ -235,7 +235,18 @@ static void end_slow_ones(struct http *h)
 			shutdown(h->clients[i].fd, SHUT_RDWR);
 }
 
-/* Until something is to be done, here or in the library. False: this cannot be waited for. */
+static bool has_room(const struct http *h)
+{
+	for (u32 i = 0; i < CONNECTIONS; i++)
+		if (h->clients[i].fd < 0)
+			return true;
+	return false;
+}
+
+/*
+ * Until something is to be done, here or in the library. While there is no room for another connection, clients wait
+ * in the listener's queue: the library would accept them and reset the connection. False: this cannot be waited for.
+ */
 static bool wait_for_events(struct http *h, fd_set *in, fd_set *out, fd_set *other)
 {
 	struct timeval tv = {.tv_usec = 500000};
@@ -249,6 +260,8 @@ static bool wait_for_events(struct http *h, fd_set *in, fd_set *out, fd_set *oth
 	FD_SET(h->parent, in);
 	if (MHD_get_fdset(h->daemon, in, out, other, &top) != MHD_YES)
 		return false;
+	if (!has_room(h))
+		FD_CLR(h->listener, in);
 	if (MHD_get_timeout(h->daemon, &ms) == MHD_YES && ms < 500)
 		tv.tv_usec = (suseconds_t)ms * 1000;
 	n = select(DP_MAX(top, h->parent) + 1, in, out, other, &tv);
@@ -265,6 +278,7 @@ static _Noreturn void http_main(int listener, int parent)
 	static struct http h;
 	fd_set in, out, other;
 
+	h.listener = listener;
 	h.parent = parent;
 	h.snapshot = dp_snapshot_new();
 	for (u32 i = 0; i < CONNECTIONS; i++)

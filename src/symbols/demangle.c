@@ -48,12 +48,18 @@ char *dp_mod_demangle(const char *name)
 	return text;
 }
 
+/* Asked at each character of a hundred thousand names: most often one look tells. */
+static bool begins_with(const char *text, const char *word)
+{
+	return *text == *word && !strncmp(text, word, strlen(word));
+}
+
 size_t dp_mod_without_params(const char *d)
 {
 	int depth = 0;
 
 	for (const char *p = d; *p; p++) {
-		if (!strncmp(p, "operator", 8)) { /* its symbols are no brackets */
+		if (begins_with(p, "operator")) { /* its symbols are no brackets */
 			p += 8;
 			if (!strncmp(p, "()", 2))
 				p += 2;
@@ -65,7 +71,7 @@ size_t dp_mod_without_params(const char *d)
 			depth++;
 		else if (*p == '>')
 			depth--;
-		else if (!strncmp(p, "(anonymous namespace)", 21))
+		else if (begins_with(p, "(anonymous namespace)"))
 			p += 20;
 		else if (*p == '(' && depth <= 0)
 			return (size_t)(p - d);
@@ -91,9 +97,9 @@ static size_t return_type(const char *d, size_t n)
 	int depth = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (!strncmp(d + i, "operator", 8))
+		if (begins_with(d + i, "operator"))
 			break;
-		if (!strncmp(d + i, "(anonymous namespace)", 21))
+		if (begins_with(d + i, "(anonymous namespace)"))
 			i += 20;
 		else if (d[i] == '<' || d[i] == '(')
 			depth++;

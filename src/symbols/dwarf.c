@@ -215,6 +215,7 @@ void dp_mod_close_dwarf(struct dp_module *m)
 	}
 	dp_mod_dwp_close(m);
 	free(m->dw.dwp_path);
+	free(m->dw.code);
 }
 
 bool dp_mod_next_unit(struct dp_module *m, Dwarf_CU **cu, Dwarf_Die *unit)

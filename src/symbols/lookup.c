@@ -252,6 +252,8 @@ int dp_module_symbol(struct dp_module *m, const char *name, struct dp_symbol *ou
 	rc = f.best ? 0 : dp_mod_load_syms(m, err);
 	if (rc)
 		return rc;
+	if (!f.best && !dp_mod_index_names(&m->syms))
+		return dp_fail(err, E_FILE_MEMORY, "%s", m->path);
 	if (!f.best)
 		find_exact(m, name, &f);
 	if (!f.best)
@@ -328,6 +330,8 @@ static bool pattern_matches(struct dp_module *m, size_t i, const char *pattern)
 	const char *d;
 	char buf[512];
 
+	if (!strcmp(pattern, "*"))
+		return true;
 	if (!name[len] || m->syms.v[i].flags & SYM_PLT || len >= sizeof(buf)) {
 		if (!fnmatch(pattern, name, 0))
 			return true;

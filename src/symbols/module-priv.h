@@ -40,9 +40,10 @@ struct mod_sym {
 struct mod_syms {
 	struct mod_sym *v; /* sorted by address, best name first */
 	size_t n, cap;
-	u32 *first, *next; /* by dp_mod_name_slot(), then by index: 1 + the next symbol whose name may be the same */
-	u32 mask;          /* slots - 1 */
-	char **demangled;  /* by index into v; NULL until a C++ name is asked for */
+	/* By dp_mod_name_slot(), then by index: 1 + the next one whose name may be the same. NULL: not indexed yet */
+	u32 *first, *next;
+	u32 mask;         /* slots - 1 */
+	char **demangled; /* by index into v; NULL until a C++ name is asked for */
 	const char **versions;
 	size_t nversions;
 };
@@ -101,9 +102,12 @@ struct mod_dwarf { /* debug information, opened when it is asked for */
 	int alt_fd;
 	Dwarf_CFI *eh, *frame;
 	bool cfi_tried;
-	struct dwp *dwp;     /* the package of split debug information, if main is from one */
-	char *dwp_path;      /* its name, also when it is of no use, */
-	const char *dwp_why; /* because of this; NULL: it is good */
+	struct dwp *dwp;       /* the package of split debug information, if main is from one */
+	char *dwp_path;        /* its name, also when it is of no use, */
+	const char *dwp_why;   /* because of this; NULL: it is good */
+	u32 nsought;           /* so many addresses were looked for in its units */
+	struct dp_range *code; /* of all units, sorted and joined; NULL: not known */
+	size_t ncode;
 };
 
 struct mod_file_id {                           /* which file it is, and in which state */
@@ -261,6 +265,7 @@ bool dp_mod_order_syms(struct mod_syms *s); /* by address, each one once */
 #define MOD_SPLIT_NAME ".cold"
 int dp_mod_load_syms(struct dp_module *m, struct dp_error *err);
 void dp_mod_free_syms(struct dp_module *m);
+bool dp_mod_index_names(struct mod_syms *s); /* once, for who looks for a name; patterns need it not */
 u32 dp_mod_name_slot(const struct mod_syms *s, const char *name); /* of a name up to an '@' */
 size_t dp_mod_sym_after(const struct dp_module *m, u64 addr);     /* index of the first one above addr */
 void dp_mod_sym_public(const struct mod_sym *s, struct dp_symbol *out);

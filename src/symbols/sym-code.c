@@ -367,24 +367,27 @@ static bool middle_is_taken(struct dp_module *m, const struct dp_func *f)
 	return n < m->taken.n && m->taken.v[n] < f->hi;
 }
 
-/* For the exits: does an indirect jump through memory stay inside the function? */
-static int stays_inside(void *arg, const struct dp_func *f, u64 table)
+/* For the exits: an indirect jump leaves where nothing but calls leads into the function. */
+static int leaves(void *arg, const struct dp_func *f)
+{
+	return middle_is_taken(arg, f) ? -EOPNOTSUPP : 0;
+}
+
+static int pointer_at(void *arg, u64 addr, u64 *value)
 {
 	struct dp_module *m = arg;
-	const struct mod_reloc *r = table && dp_mod_load_relocs(m) ? dp_mod_reloc_at(m, table) : NULL;
-	const u8 *p = table && !m->dyn ? dp_mod_at(m, table, 8, NULL) : NULL;
-	u64 word = r ? r->value : p ? mod_load64(p) : 0;
+	const struct mod_reloc *r = dp_mod_load_relocs(m) ? dp_mod_reloc_at(m, addr) : NULL;
+	const u8 *p = m->dyn ? NULL : dp_mod_at(m, addr, 8, NULL);
 
-	if (!m->relocs_loaded && table)
+	if (!m->relocs_loaded)
 		return -ENOMEM;
-	if (word && dp_code_at(&m->an, word))
-		return word > f->lo && word < f->hi;
-	return middle_is_taken(m, f) ? -EOPNOTSUPP : 0;
+	*value = r ? r->value : p ? mod_load64(p) : 0;
+	return r || p;
 }
 
 int dp_module_exits(struct dp_module *m, u64 addr, u64 *exits, u64 *to, int max, struct dp_error *err)
 {
-	struct dp_exit_env env = {stays_inside, m, to};
+	struct dp_exit_env env = {leaves, pointer_at, m, to};
 	int rc = collect(m, err);
 
 	return rc ? rc : dp_code_exits(&m->an, addr, &env, exits, max, err);

@@ -490,6 +490,62 @@ bool dp_module_line_at(struct dp_module *m, u64 addr, const char **file, u32 *li
 	return *file != NULL;
 }
 
+#define SOUGHT_ONE_BY_ONE 16 /* addresses */
+
+/* In order, and none touches the next. Returns their number. */
+static size_t join_ranges(struct dp_range *v, size_t n)
+{
+	size_t out = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (out && v[i].lo <= v[out - 1].hi)
+			v[out - 1].hi = DP_MAX(v[out - 1].hi, v[i].hi);
+		else
+			v[out++] = v[i];
+	return out;
+}
+
+/* Where units have code, by what dwarf_haspc() goes by. */
+static void list_code(struct mod_dwarf *d)
+{
+	struct dp_range *v = NULL;
+	Dwarf_CU *cu = NULL;
+	size_t n = 0, cap = 0;
+	Dwarf_Die die;
+
+	while (!dwarf_get_units(d->main, cu, &cu, NULL, NULL, &die, NULL)) {
+		Dwarf_Addr base, lo, hi;
+
+		for (ptrdiff_t at = 0; (at = dwarf_ranges(&die, at, &base, &lo, &hi)) > 0;) {
+			if (!dp_grow((void **)&v, &cap, n, sizeof(*v))) {
+				free(v);
+				return;
+			}
+			v[n++] = (struct dp_range){lo, hi};
+		}
+	}
+	if (!v || !DP_SORT_BY(v, n, lo)) {
+		free(v);
+		return;
+	}
+	d->code = v;
+	d->ncode = join_ranges(v, n);
+}
+
+/*
+ * A program may have debug information of few of its functions. Who looks for that of all of them need not go through
+ * all units for each.
+ */
+static bool may_have_unit(struct mod_dwarf *d, u64 addr)
+{
+	size_t n;
+
+	if (d->nsought++ == SOUGHT_ONE_BY_ONE)
+		list_code(d);
+	n = d->code ? DP_COUNT_UP_TO(d->code, d->ncode, lo, addr) : 0;
+	return !d->code || (n && addr < d->code[n - 1].hi);
+}
+
 /* Compilers may leave out .debug_aranges: look at the units' own ranges then. */
 bool dp_mod_unit_at(struct dp_module *m, u64 addr, Dwarf_Die *out)
 {
@@ -498,7 +554,7 @@ bool dp_mod_unit_at(struct dp_module *m, u64 addr, Dwarf_Die *out)
 	Dwarf_Die die, split;
 	u8 type;
 
-	if (!dw)
+	if (!dw || !may_have_unit(&m->dw, addr))
 		return false;
 	if (dwarf_addrdie(dw, addr, &die) && dwarf_haspc(&die, addr) > 0) {
 		/* The first unit must have been seen for this. */

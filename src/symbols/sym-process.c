@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -467,6 +468,34 @@ static bool mark_needed(struct dp_process *p, const struct dp_image *img)
 			to->stays = any = true;
 		}
 	return any;
+}
+
+static bool is_file(int fd, const struct dp_map *map)
+{
+	struct stat st;
+
+	return map->inode && !fstat(fd, &st) && st.st_ino == map->inode;
+}
+
+/* Only what can be had again from the file: libelf may have read it instead, or names may be made up. */
+static void rest(struct dp_module *m, const struct dp_maps *own)
+{
+	const struct dp_map *names = own && m->syms.n ? dp_maps_at(own, (u64)(uintptr_t)m->syms.v[0].name) : NULL;
+
+	madvise((void *)m->file, m->file_size, MADV_DONTNEED);
+	if (names && !names->w && (is_file(m->fd, names) || (m->debug.elf && is_file(m->debug.fd, names))))
+		madvise((void *)(uintptr_t)names->lo, names->hi - names->lo, MADV_DONTNEED);
+}
+
+void dp_process_rest(struct dp_process *p, bool names)
+{
+	struct dp_maps own;
+	bool known = names && !dp_maps_read(&own, getpid(), NULL);
+
+	for (size_t i = 0; i < p->nimages; i++)
+		rest(p->images[i].mod, known ? &own : NULL);
+	if (known)
+		dp_maps_free(&own);
 }
 
 void dp_process_find_lasting(struct dp_process *p)

@@ -240,6 +240,12 @@ void dp_process_free(struct dp_process *p);
  */
 void dp_process_find_lasting(struct dp_process *p);
 
+/*
+ * Of files that are mapped here, what was looked at stays in this process's memory. For who has looked at many
+ * functions: it is given back, and what is looked at again comes again. names: the tables of symbols, too.
+ */
+void dp_process_rest(struct dp_process *p, bool names);
+
 /* The image whose base name or path is `name` ("libc" also finds libc.so.6; "exe" the executable).
  * E_MOD_NONE with the nearest names as hint. */
 struct dp_image *dp_process_image(struct dp_process *p, const char *name, struct dp_error *err);

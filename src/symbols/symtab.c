@@ -236,17 +236,23 @@ u32 dp_mod_name_slot(const struct mod_syms *s, const char *name)
 	return (u32)(h >> 32) & s->mask;
 }
 
-static bool index_names(struct mod_syms *s)
+bool dp_mod_index_names(struct mod_syms *s)
 {
 	u32 slots = 64;
 
+	if (s->next)
+		return true;
 	while (slots < s->n)
 		slots *= 2;
 	s->mask = slots - 1;
 	s->first = calloc(slots, sizeof(*s->first));
 	s->next = calloc(s->n + 1, sizeof(*s->next));
-	if (!s->first || !s->next)
+	if (!s->first || !s->next) {
+		free(s->first);
+		free(s->next);
+		s->first = s->next = NULL;
 		return false;
+	}
 	for (size_t i = s->n; i-- > 0;) { /* a list ascends */
 		u32 *slot = &s->first[dp_mod_name_slot(s, s->v[i].name)];
 
@@ -295,7 +301,7 @@ int dp_mod_load_syms(struct dp_module *m, struct dp_error *err)
 	ok = ok && dp_mod_add_plt(m);
 	if (!ok)
 		return dp_fail(err, E_FILE_MEMORY, "%s", m->path);
-	if (!dp_mod_order_syms(&m->syms) || !index_names(&m->syms))
+	if (!dp_mod_order_syms(&m->syms))
 		return dp_fail(err, E_FILE_MEMORY, "%s", m->path);
 	m->syms_loaded = true;
 	return 0;

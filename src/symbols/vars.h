@@ -30,8 +30,8 @@ struct dp_var {
 	Dwarf_Die die;
 	Dwarf_Die type; /* of the variable; tag 0: none is known */
 	bool has_type;
-	struct dp_piece pieces[DP_VAR_PIECES];
 	u32 npieces;
+	struct dp_piece pieces[DP_VAR_PIECES];
 };
 
 /*

@@ -532,8 +532,7 @@ def other_pid_namespace():
               stderr=subprocess.PIPE, text=True)
     if not p.stdout.readline().startswith("ready"):
         raise Skip("unshare: " + p.stderr.read().strip())
-    with open("/proc/%d/task/%d/children" % (p.pid, p.pid)) as f:
-        pid = int(f.read().split()[0])
+    pid = children_of(p.pid)[0]
     r = dprobes("trace", "--json", "-p", pid, "--duration", "0.5", "p work if $arg1 % 500 == 0", check=0)
     events = json_lines(r.stdout)
     assert events and all(e["task"] == "simple" for e in events), events[:2]

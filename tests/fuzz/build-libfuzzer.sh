@@ -32,9 +32,9 @@ done
 for f in base/error base/nearest base/part base/services-user base/text lang/event/lexer lang/event/event-parse \
 	lang/event/location lang/event/fetch lang/event/condition lang/event/event-gen lang/event/gen-condition \
 	lang/event/event-compile program/code program/program-image program/program program/verify program/disasm \
-	program/flow program/lower lang/rpn/rpn-aggregate lang/rpn/asm lang/rpn/rpn-error lang/rpn/rpn-fields \
-	lang/rpn/macro lang/rpn/rpn-keys lang/rpn/rpn-parse lang/rpn/rpn-place lang/rpn/pre lang/rpn/token \
-	lang/rpn/rpn-unit \
+	program/flow program/lower program/lower-record lang/rpn/rpn-aggregate lang/rpn/asm lang/rpn/rpn-error \
+	lang/rpn/rpn-fields lang/rpn/macro lang/rpn/rpn-keys lang/rpn/rpn-parse lang/rpn/rpn-place lang/rpn/pre \
+	lang/rpn/token lang/rpn/rpn-unit \
 	$(cd "$src/src" && ls log/*.c log/sinks/*.c | grep -v /part-) \
 	hit/vm hit/hit-rpn hit/hit-tables hit/hit-text base/emit arch/x86_64/rpn-calls \
 	arch/x86_64/rpn-compile arch/x86_64/rpn-ops arch/x86_64/rpn-values \

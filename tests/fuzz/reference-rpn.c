@@ -545,7 +545,7 @@ static void find(struct ref *r, u32 k, u32 first, u32 keys, u32 words)
 		hash ^= hash >> 32;
 	}
 	for (u32 n = 0; n < 32 && n < keys && found == ~0ull; n++) {
-		u64 *place = table + 1 + (u32)((hash + n) % keys) * (1 + k + words);
+		u64 *place = table + 1 + ((hash >> 32) * keys / 0x100000000ull + n) % keys * (1 + k + words);
 
 		if (*place == DP_TABLE_LEFT && !reuse)
 			reuse = place;

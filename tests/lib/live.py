@@ -7,9 +7,11 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 
-from tap import code_differs, dprobes, need, our_mappings, standing, start, stop, target, test, text_of, wait_for
+from tap import PATIENCE, Skip, code_differs, dprobes, need, our_mappings, standing, start, stop, target, test
+from tap import text_of, wait_for
 
 COUNTS = target("counts")
 FUNCTIONS = ["steady", "left", "right", "several"]
@@ -171,6 +173,26 @@ def alone(fn):
         finally:
             clean()
     return test(wrapped)
+
+
+LAST_PID = "/proc/sys/kernel/ns_last_pid"  # the number that was given to a process last
+
+
+def set_last_pid(number):
+    with open(LAST_PID, "w") as f:
+        f.write(str(number))
+
+
+def with_own_pids(test_file, name, **env):
+    """One test of the file again, as DP_OWN_PIDS in a namespace of process ids of its own, where ids can be chosen."""
+    need("unshare")
+    if os.geteuid() != 0 or not os.access(LAST_PID, os.W_OK):
+        raise Skip("%s cannot be written" % LAST_PID)
+    r = subprocess.run(["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c",
+                        'mount -t tmpfs none /run && exec "$0" "$1"', sys.executable, os.path.abspath(test_file)],
+                       env=dict(os.environ, DP_ONLY=name, DP_OWN_PIDS="1", **env), stdin=subprocess.DEVNULL,
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120 * PATIENCE)
+    assert r.returncode == 0 and "\nok 1 - " in r.stdout and "# SKIP" not in r.stdout, r.stdout[-3000:]
 
 
 def drivers():

@@ -160,6 +160,11 @@ def text_of(path):
         return f.read()
 
 
+def children_of(pid):
+    """Process ids of the children of a process's first thread."""
+    return list(map(int, text_of("/proc/%d/task/%d/children" % (pid, pid)).split()))
+
+
 def wait_for(cond, timeout=60, what="condition"):
     """What cond() returns once it is true. On a busy machine, where a look takes long, it may take longer, too."""
     end, looks = time.time() + timeout * PATIENCE, 0

@@ -145,7 +145,7 @@ class Client:
 
 
 def child_of(pid):
-    child, = text_of("/proc/%s/task/%s/children" % (pid, pid)).split()
+    child, = children_of(pid)
     return child
 
 

@@ -2,6 +2,7 @@
 """Bad input: each a coded message and a failing status, and the target is as it was."""
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -322,6 +323,18 @@ def foreign_breakpoint():
         coded(dprobes("trace", "-p", p.pid, "--duration", "0.2", "p on_term"), "E-SITE-FOREIGN")
     assert not our_mappings(p.pid)
     finish(p)
+
+
+@test
+def traced_itself():
+    """under strace -f a program to start is traced already: that is said, and nothing waits"""
+    need("strace")
+    command = [DPROBES, "trace", "p main", "--", target("simple"), "1", "1"]
+    r = subprocess.run(["strace", "-f", "-o", "/dev/null", *command],
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, timeout=60)
+    if "PTRACE" in r.stderr or "ptrace" in r.stderr:
+        raise Skip("strace cannot trace here: %s" % r.stderr[-200:])
+    assert r.returncode == 1 and "E-TARGET-TRACED" in r.stderr and "as dprobes is" in r.stderr, r
 
 
 @test

@@ -234,9 +234,8 @@ def a_killed_trace_leaves_code_that_can_be_cleaned():
     t = armed(trace_start("-p", p.pid, "--budget", "1%", "-o", "/dev/null", "p exe:busy" + NEVER, "p exe:calm"), p)
     p("hot"), p("go")
     wait_for(lambda: which_are_out(p.pid).get("busy"), what="the hot probe to go")
-    with open("/proc/%d/task/%d/children" % (t.pid, t.pid)) as f:
-        for child in f.read().split():  # who would clean up
-            os.kill(int(child), signal.SIGKILL)
+    for child in children_of(t.pid):  # who would clean up
+        os.kill(child, signal.SIGKILL)
     stop(t, signal.SIGKILL)
     assert our_mappings(p.pid)
     dprobes("clean", "-p", p.pid, check=0)

@@ -110,8 +110,7 @@ def namespaces():
         shutil.copy(target("simple-static"), root + "/simple")
         u = start([unshare, "-fpm", chroot, root, "/simple", "2"], stdout=subprocess.PIPE, text=True)
         assert u.stdout.readline() == "ready 1\n"
-        with open("/proc/%d/task/%d/children" % (u.pid, u.pid)) as f:
-            pid = int(f.read())
+        pid, = children_of(u.pid)
         wait_for(lambda: status(pid, "Threads") == "3", what="threads")
         tids = {int(t) for t in os.listdir("/proc/%d/task" % pid)}
         r = dprobes("trace", "--json", "-p", pid, "--duration", "0.5",

@@ -159,11 +159,12 @@ def program():
     return compiled(DIR, "kept", SOURCE, "-O2", "-w", "-pthread", "-DROUNDS=%d" % ROUNDS, "-DTHREADS=%d" % THREADS)
 
 
-def records(*lines, options=()):
+def records(*lines, options=(), **env):
     if os.getuid():
         raise Skip("the ids that are expected are root's")
     out = os.path.join(DIR, "out")
-    r = dprobes("trace", "-q", "--json", "-o", out, *options, *lines, "--", program(), timeout=170)
+    r = dprobes("trace", "-q", "--json", "-o", out, *options, *lines, "--", program(), timeout=170,
+                env=dict(os.environ, **env))
     assert r.returncode == 0, r.stderr
     return [json.loads(s) for s in open(out).read().splitlines()], r
 
@@ -200,6 +201,19 @@ def exact():
         events, r = records("s *", options=options)
         found = counted(events)
         assert not missing(found, expected(found)), (options, missing(found, expected(found)), r.stderr)
+
+
+@test
+def shared_rings():
+    """the same without restartable sequences"""
+    events, r = records("s *", GLIBC_TUNABLES="glibc.pthread.rseq=0")
+    found = counted(events)
+    assert not missing(found, expected(found)), (missing(found, expected(found)), r.stderr)
+    events, r = records("s umask", "s * count by $call", GLIBC_TUNABLES="glibc.pthread.rseq=0")
+    assert len(events) == ALL, (len(events), r.stderr)
+    counts = {e["key"][0]: e["value"] for t in map(json.loads, re.findall('{.*"entries".*', r.stdout))
+              for e in t.get("entries", ()) if e.get("key")}
+    assert counts.get("umask") == ALL and counts.get("ppoll") == 3 * ALL, (counts, r.stdout)
 
 
 @test

@@ -157,6 +157,45 @@ def large_patterns():
         assert len(set(re.findall(r"^minor = (\d+)", text, re.M))) == 400, text[:1000]
 
 
+SOME = """
+#include <stdio.h>
+#define OWN __attribute__((noinline, noclone))
+#define BODY __asm__ volatile("nop; nop; nop; nop; nop")
+OWN int do_one(int n) { BODY; return n * 3; }
+OWN int do_two(int x, int n) { BODY; return n * x; }
+OWN int do_three(int x) { BODY; return 5 + x; }
+OWN int do_four(int n) { BODY; return 5 + n; }
+OWN int odd(const char *arg1, int n) { BODY; return n + !arg1; }
+int main(void) { printf("%d\\n", do_one(1) + do_two(2, 3) + do_three(4) + do_four(7) + odd("", 9)); return 0; }
+"""
+
+
+@test
+def known_in_some():
+    """of a pattern's functions those are passed over that lack the variable, and it is told; none has it: an error"""
+    some = compiled(DIR, "some", SOME, "-g", "-O1")
+    for line in "p do_* $n", "p do_* { if ($n > 0) log($n); }", "p do_* count by $n":
+        r = dprobes("trace", "--json", line, "--", some)
+        assert r.returncode == 0, (line, r.stderr)
+        assert "do_*: 1 function is left out, where a variable is not known: E-VAR-NONE in do_three" in r.stderr, \
+            r.stderr
+        if "count" not in line:
+            got = [json.loads(s) for s in r.stdout.splitlines() if s.startswith("{")]
+            got = [(e["event"], *e["args"].values()) for e in got if "event" in e]
+            assert got == [("do_one", 1), ("do_two", 3), ("do_four", 7)], (line, got)
+    for line in "p do_* $nn", "p do_* { log($nn); }":
+        r = dprobes("trace", line, "--", some)
+        assert r.returncode == 1 and "E-VAR-NONE" in r.stderr and "\n39\n" not in "\n" + r.stdout, (line, r)
+
+
+@test
+def called_as_an_argument():
+    """a parameter that is called arg1"""
+    some = compiled(DIR, "some", SOME, "-g", "-O1")
+    r = dprobes("trace", "p odd { log($arg1 != 0, $arg2); }", "--", some)
+    assert r.returncode == 0 and re.search(r"odd: @odd\+0 .*=1 .*=9$", r.stdout, re.M), r
+
+
 @test
 def impossible_conditions():
     """a condition that cannot be computed does not hold; nothing is recorded, and the exception is counted"""

@@ -13,7 +13,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from tap import *  # noqa: E402,F403
 
 SECONDS = float(os.environ.get("DP_SECONDS", "0.7"))
-EVENT = "p look a=+0(%di):u64 s=+8(%di):string if +16(%di):u64 == 1"  # which never holds
+# Neither ever holds. The second is compiled to code that loads by itself.
+EVENTS = ["p look a=+0(%di):u64 s=+8(%di):string if +16(%di):u64 == 1",
+          "p look_again a=+0(%di):u64 b=+24(%di):u32 if +16(%di):u64 == 1"]
 MODES = ["unmap", "protect", "move", "shrink", "raw", "call"]
 
 
@@ -27,7 +29,7 @@ class Vanishing:
 
     def arm(self, *options):
         left = our_mappings(self.p.pid)  # by one that was killed
-        self.trace = trace_start("-p", self.p.pid, *options, EVENT)
+        self.trace = trace_start("-p", self.p.pid, *options, *EVENTS)
         wait_for(lambda: (our_mappings(self.p.pid) not in ([], left) and in_place(self.p.pid)) or
                  self.trace.poll() is not None, what="the probe")
         assert self.trace.poll() is None, text_of(self.trace.err_path)

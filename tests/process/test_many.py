@@ -163,10 +163,9 @@ def taken_over():
     assert hits() == n  # it asks a new driver
     assert {p.pid: our_mappings(p.pid) for p in v} == parents
     for p in v:
-        with open("/proc/%d/task/%d/children" % (p.pid, p.pid)) as f:
-            for child in f.read().split():
-                assert our_mappings(int(child))
-                os.kill(int(child), 9)
+        for child in children_of(p.pid):
+            assert our_mappings(child)
+            os.kill(child, 9)
         ask(p, "c")
     assert hits() == 2 * n
     assert end_of(v) == [0] * n
@@ -219,6 +218,50 @@ def short_lives():
     assert t.wait(120) == 0, text_of(t.err_path)
     keys = re.findall(r"^ +(\d+) +5 \|", text_of(t.out_path), re.M)
     assert len(set(keys)) == 40 or "without waiting for the probes" in text_of(t.err_path), text_of(t.out_path)
+
+
+# It has one child, ends it when it is told to, and gives its id to whoever is born next.
+FAMILY = r"""
+import subprocess, sys
+p = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE)
+print(p.pid, flush=True)
+sys.stdin.readline()
+p.kill()
+p.wait()
+with open(sys.argv[1], "w") as f:
+    f.write(str(p.pid - 1))
+print("gone", flush=True)
+sys.stdin.readline()
+"""
+
+
+def is_left_alone(*options):
+    """Whether a process with the id of one of the tree is not probed; None: another one got the id."""
+    family = start([sys.executable, "-c", FAMILY, LAST_PID, linked("waits", WAITS)], stdin=subprocess.PIPE,
+                   stdout=subprocess.PIPE, text=True)
+    child = int(family.stdout.readline())
+    t = trace_start("--tree", "-p", family.pid, *options, "p %s:shared_work" % library())
+    wait_for(lambda: in_place(child) or t.poll() is not None, what="the probe")
+    assert ask(family, "") == ["gone"]
+    stranger = waiting()
+    time.sleep(1)  # many looks at the tree
+    alone = not in_place(stranger.pid) if stranger.pid == child else None
+    assert stop(t, signal.SIGINT) == 0
+    assert end_of([family, stranger]) == [0, 0]
+    return alone
+
+
+@test
+def strangers():
+    """--tree: a process that gets the id of one of the tree, which has ended, is none of it"""
+    if not os.environ.get("DP_OWN_PIDS"):
+        with_own_pids(__file__, "strangers")
+        return
+    for options in [], ["--format", "recording", "-o", os.path.join(DIR, "tree.rec")]:
+        found = [is_left_alone(*options)]
+        while found[-1] is None and len(found) < 10:
+            found.append(is_left_alone(*options))
+        assert found[-1], (options, found)
 
 
 @test

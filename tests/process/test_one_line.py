@@ -72,6 +72,84 @@ def each_line(check):
 
 
 @test
+def many_keys():
+    """a table has room for a thousand functions, also where another table stands beside it; so have large variables,
+    for which tables have to be smaller"""
+    n = 1000
+    body = "__attribute__((noinline, noclone)) long g%d(volatile long *v) { return *v += %d + 1000; }\n"
+    source = "".join(body % (i, i) for i in range(n))
+    calls = "".join("\tg%d(&v);\n" % i for i in range(n))
+    source += "int main(void)\n{\n\tvolatile long v = 0;\n%s\treturn 0;\n}\n" % calls
+    path = compiled(tempfile.tempdir, "functions", source, "-O1")
+    answer("p g* count", "--", path, want=r"^ *count g +%d$" % n)
+    for lines, want in [(["p g* count by $ip"], n), (["p g* count by $ip", "p main hist($arg1)"], n),
+                        (["begin { long big[25000]; }", "p g* { big[1]++; count(hits, $ip); }"], 256)]:
+        text = answer(lines, "--", path)
+        keys = re.findall(r"^ +g\d+\+0x0 +1 \|", text, re.M)
+        assert len(keys) == want and (want == n) == ("no room" not in text), (lines, len(keys), text[-1000:])
+
+
+MANY = r"""
+	.altmacro
+	.macro function n
+	.globl f\n
+	.type f\n, @function
+f\n:	mov $\n, %eax
+	add %edi, %eax
+	ret
+	.size f\n, . - f\n
+	.endm
+	.set i, 0
+	.rept 40000
+	function %i
+	.set i, i + 1
+	.endr
+	.globl main
+	.type main, @function
+main:	call f0
+	call f39999
+	xor %eax, %eax
+	ret
+	.size main, . - main
+	.section .note.GNU-stack, "", @progbits
+"""
+
+
+@test
+def many_functions():
+    """a line that counts is for all functions of a large program"""
+    gcc, = need("gcc")
+    path = os.path.join(tempfile.tempdir, "many")
+    with open(path + ".S", "w") as f:
+        f.write(MANY)
+    subprocess.run([gcc, "-o", path, path + ".S"], check=True)
+    text = answer("p f* count by $ip", "--", path)
+    assert re.findall(r"^ +(f\d+)\+0x0 +1 \|", text, re.M) == ["f0", "f39999"], text[:1000]
+
+
+FATAL = """
+struct order { int amount; };
+__attribute__((noinline, noclone)) int add(struct order *o) { return o->amount * 1234567 + 89; }
+int main(void)
+{
+	struct order o = {3};
+
+	return add(&o) == 0 ? 0 : add((struct order *)16);
+}
+"""
+
+
+@test
+def fatal_call():
+    """of a call that ends the program at its first instruction lines tell, whatever names they have"""
+    program = compiled(tempfile.tempdir, "fatal", FATAL, "-O1", "-g")
+    for line in "p add o=%di", "p add $o", "p add { log($o); }":
+        r = dprobes("trace", line, "--", program)
+        assert r.returncode == 128 + 11, (line, r.returncode, r.stderr)
+        assert re.findall(r"o=(0x\w+)$", r.stdout, re.M)[1:] == ["0x10"], (line, r.stdout, r.stderr)
+
+
+@test
 def command():
     """with a command behind --, which ends as without"""
     program = main_program()

@@ -38,8 +38,7 @@ def hits(t, event, sig=signal.SIGINT, what="hits"):
 def cleaner_of(t):
     """The process beside a trace that takes its probes out when it is killed; none beside one that has just ended."""
     try:
-        with open("/proc/%d/task/%d/children" % (t.pid, t.pid)) as f:
-            return [int(x) for x in f.read().split()]
+        return children_of(t.pid)
     except FileNotFoundError:
         return []
 
@@ -281,15 +280,10 @@ class Container:
             raise Skip("namespaces are root's to make")
         need("unshare", "nsenter")
         self.p = start(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sleep", "600"])
-        wait_for(lambda: self.children(self.p.pid), what="the first process there")
-        self.first, = self.children(self.p.pid)
+        wait_for(lambda: children_of(self.p.pid), what="the first process there")
+        self.first, = children_of(self.p.pid)
         # It has mounted its /proc before it becomes this program.
         wait_for(lambda: text_of("/proc/%d/comm" % self.first) == "sleep\n", what="the container")
-
-    @staticmethod
-    def children(pid):
-        with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-            return [int(x) for x in f.read().split()]
 
     def argv(self, *argv):
         return ["nsenter", "-t", str(self.first), "-p", "-m", "--", *map(str, argv)]
@@ -297,15 +291,15 @@ class Container:
     def counts(self):
         """The program, by its id here, and its id there."""
         o = Live(self.argv(COUNTS, 4))
-        o.pid, = self.children(o.p.pid)
+        o.pid, = children_of(o.p.pid)
         ids = re.search(r"^NSpid:.*\t(\d+)$", text_of("/proc/%d/status" % o.pid), re.M)
         return o, int(ids.group(1))
 
     def trace(self, pid, *args):
         """One that has begun; its id is the one that it has here."""
         t = trace_start("-p", pid, "-o", "/dev/null", *args, command=self.argv(DPROBES))
-        wait_for(lambda: self.children(t.pid), what="the command there")
-        t.id, = self.children(t.pid)
+        wait_for(lambda: children_of(t.pid), what="the command there")
+        t.id, = children_of(t.pid)
         return t
 
 
@@ -342,7 +336,7 @@ def another_namespace():
         assert o("go") == "ok"
     inside = c.trace(inner, "p:e steady count()")
     wait_for(lambda: inside.id in owners(o.pid), what="the probes")
-    for pid in (*c.children(inside.id), inside.id):
+    for pid in (*children_of(inside.id), inside.id):
         os.kill(pid, signal.SIGKILL)
     inside.wait(60)
     dprobes("clean", "-p", o.pid, check=0)

@@ -52,10 +52,10 @@ def nginx():
                 % ((d,) * 10))
     p = start([exe, "-p", d, "-c", os.path.join(d, "conf"), "-e", os.path.join(d, "err")])
     wait_for(lambda: os.path.exists(os.path.join(d, "s")), what="nginx")
-    worker = wait_for(lambda: open("/proc/%d/task/%d/children" % (p.pid, p.pid)).read().split(), what="its worker")[0]
+    worker = wait_for(lambda: children_of(p.pid), what="its worker")[0]
 
     class Worker:
-        pid = int(worker)
+        pid = worker
 
         @staticmethod
         def poll():

@@ -92,8 +92,14 @@ def started():
         r = dprobes("trace", "-o", os.path.join(d, "trace.txt"), *events(module), "--", *argv)
         assert r.returncode == 0 and r.stdout == plain.stdout and "ended with" not in r.stderr, \
                 (r.returncode, r.stdout, r.stderr[-2000:])
-        total = rows_of(r.stderr)["total"]
+        rows = rows_of(r.stderr)
+        total = rows["total"]
         assert total["hits"] > 1000000 and total["hits"] == total["filtered"], total
+        # The evaluation loop jumps through tables all the time, and returns as often as it is entered.
+        returns = {name[2:]: row["hits"] for name, row in rows.items() if name.startswith("<-")}
+        more = {name: (n, rows[name]["hits"]) for name, n in returns.items()
+                if re.match("_?Py", name) and name in rows and n > rows[name]["hits"]}
+        assert returns["_PyEval_EvalFrameDefault"] > 1000 and not more, more
         print("# figure: python3 from its start, %d probes, %d hits" % (probes_of(r.stderr), total["hits"]))
 
 

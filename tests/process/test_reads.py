@@ -2,6 +2,7 @@
 """Words behind pointers: what comes with a word that was read is right, and costs no call of its own."""
 import os
 import re
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
@@ -14,8 +15,9 @@ CALLS = 50
 class Reads:
     """The target with an event at look(), armed."""
 
-    def __init__(self, event, *options):
+    def __init__(self, event, *options, before=lambda o: None):
         self.o = Live([target("reads")])
+        before(self.o)
         self.trace = trace_start("--json", "-p", self.o.pid, "--interpret", *options, event)
         wait_for(lambda: in_place(self.o.pid) or self.trace.poll() is not None, what="the probe")
         assert self.trace.poll() is None, text_of(self.trace.err_path)
@@ -93,6 +95,51 @@ def loads():
     n, events = calls_for("calls", "text=+0(%di):string", "last=-6(%si):u16", "above=+0(%dx):s64", *MEMBERS, options=())
     assert n == 0, n
     assert all(e["n"] * 100 + 7 == e["w7"] and e["text"] and e["last"] == 0x7461 for e in events)
+
+
+def tell(path, line):
+    """Not by open(): it would go to the end of the file, which there is none of, or remove what others have there."""
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+    try:
+        os.write(fd, line.encode())
+    finally:
+        os.close(fd)
+
+
+def uprobe_in(o, folder):
+    """One of the kernel's is in a process for a call, and goes."""
+    name, tracing = "dp_%d/look" % o.pid, os.path.join(folder, "instances", "dp-%d" % o.pid)
+    nm = subprocess.run(["nm", target("reads")], stdout=subprocess.PIPE, text=True, check=True).stdout
+    offset = re.search(r"^0*(\w+) T look$", nm, re.M)[1]
+    tell(os.path.join(folder, "uprobe_events"), "p:%s %s:0x%s\n" % (name, target("reads"), offset))
+    try:
+        os.mkdir(tracing)
+        for on in "10":
+            tell(os.path.join(tracing, "events", name, "enable"), on)
+            assert o("calls 1") == "done"
+    finally:
+        os.rmdir(tracing)
+        tell(os.path.join(folder, "uprobe_events"), "-:%s\n" % name)
+
+
+@test
+def loads_after_uprobe():
+    """nor where a uprobe of the kernel has been, which leaves code of the kernel's in the process"""
+    nm, unshare, mount = need("nm", "unshare", "mount")
+    if not os.environ.get("DP_TRACEFS"):
+        if os.geteuid() != 0 or not os.path.exists("/sys/bus/event_source/devices/uprobe"):
+            raise Skip("there are no uprobes, or only for root")
+        r = subprocess.run([unshare, "-m", "sh", "-c", '"$0" -t tracefs none /mnt || exit 77; exec "$1" "$2"', mount,
+                            sys.executable, os.path.abspath(__file__)], stdout=subprocess.PIPE, text=True,
+                           env=dict(os.environ, DP_TRACEFS="/mnt", DP_ONLY="loads_after_uprobe"), timeout=60 * PATIENCE)
+        if r.returncode == 77:
+            raise Skip("tracefs cannot be mounted")
+        assert r.returncode == 0 and "ok 1" in r.stdout, r.stdout
+        return
+    r = Reads("p look %s" % MEMBERS[7], before=lambda o: uprobe_in(o, os.environ["DP_TRACEFS"]))
+    assert "[uprobes" in text_of("/proc/%d/maps" % r.o.pid), "the kernel has left nothing there"
+    assert system_calls(r.o.pid, lambda: r.o("calls %d" % CALLS)) == 0
+    assert [e["w7"] for e in r.end()] == [n * 100 + 7 for n in range(1, CALLS + 1)]
 
 
 @test

@@ -224,7 +224,8 @@ def stepping(name):
 
 
 def journals(pid):
-    return [f for f in os.listdir(SESSIONS) if f.startswith(".recording-%d-" % pid)]
+    kept = os.listdir(SESSIONS) if os.path.isdir(SESSIONS) else []
+    return [f for f in kept if f.startswith(".recording-%d-" % pid)]
 
 
 def ticks(pid):
@@ -234,19 +235,25 @@ def ticks(pid):
 
 def child_of(pid, name):
     """The recorder's child of that name: its command, or dprobes-clean, which would take the probes out at once."""
-    with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-        for child in f.read().split():
-            with open("/proc/%s/comm" % child) as g:
-                if g.read().strip() == name:
-                    return int(child)
+    for child in children_of(pid):
+        if text_of("/proc/%d/comm" % child).strip() == name:
+            return child
     raise AssertionError("%d has no child %s" % (pid, name))
 
 
 def kill_recorder(name, processes, *options, least=1 << 13, guard=True, lines=NUMBERED):
     """The recorder's process id; what it left is saved by its guard, or (no guard) by nobody yet."""
-    p = start([DPROBES, "record", "-o", path(name), *options, "-p", ",".join(str(t.pid) for t in processes), *lines])
-    wait_for(lambda: journals(p.pid) and (os.path.exists(path(name)) and os.path.getsize(path(name)) > least or
-                                          any(f.endswith(".3") for f in journals(p.pid))), what="records")
+    with open(path("recorder.err"), "w") as errors:
+        p = start([DPROBES, "record", "-o", path(name), *options, "-p", ",".join(str(t.pid) for t in processes),
+                   *lines], stderr=errors)
+
+    def under_way():
+        assert p.poll() is None, text_of(path("recorder.err"))
+        kept = [int(n) for n in (f.rpartition(".")[2] for f in journals(p.pid)) if n.isdigit()]
+        return journals(p.pid) and (os.path.exists(path(name)) and os.path.getsize(path(name)) > least or
+                                    max(kept, default=0) >= 3)
+
+    wait_for(under_way, what="records")
     if not guard:
         os.kill(child_of(p.pid, "dprobes-clean"), signal.SIGKILL)
     stop(p, signal.SIGKILL)

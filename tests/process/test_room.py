@@ -12,10 +12,10 @@ ROOM = 96  # bytes below the stack pointer; where the red zone may be in use, be
 EVENTS = ["p edge_entry n=%di b=%si c=%dx d=%cx", "p edge_inside+18 n=%di"]
 
 
-def used(*options, threads=1, events=EVENTS):
+def used(*options, threads=1, events=EVENTS, **env):
     """What hits of so many threads, one after the other, have used, with no more than ROOM there; and the summary."""
     p = start([target("edge"), str(ROOM), str(threads), "1" if "--allow-trap" in options else "0"],
-              stdout=subprocess.PIPE, text=True)
+              stdout=subprocess.PIPE, text=True, env=dict(os.environ, **env))
     assert p.stdout.readline() == "ready\n"
     t = trace_start("-p", p.pid, "-o", "/dev/null", *options, *events)
     wait_for(lambda: in_place(p.pid) or t.poll() is not None, what="probes in place")
@@ -38,6 +38,14 @@ def within(entry, inside, trap=0):
 def compiled():
     """compiled programs"""
     within(*used()[0])
+
+
+@test
+def compiled_for_shared_rings():
+    """compiled programs where threads have no restartable sequences; one that also counts by a key"""
+    within(*used(GLIBC_TUNABLES="glibc.pthread.rseq=0")[0])
+    within(*used(events=["p edge_entry { log($arg1); count(c, 7); }", "p edge_inside+18 { log($pid); count(c, 7); }"],
+                 GLIBC_TUNABLES="glibc.pthread.rseq=0")[0])
 
 
 @test

@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
+import time
 import urllib.parse
 import urllib.request
 
@@ -314,25 +316,36 @@ def hostile():
 
 
 @test
+def queue():
+    """clients beyond the limit of connections wait until others have ended, and are answered then"""
+    s = Server()
+    host, port = s.where.split(":")
+    server, = children_of(s.p.pid)
+    os.kill(server, signal.SIGSTOP)
+    crowd = [socket.create_connection((host, int(port)), timeout=60) for _ in range(40)]
+    late = http.client.HTTPConnection(s.where, timeout=60)
+    late.request("GET", "/healthz")
+    os.kill(server, signal.SIGCONT)
+    time.sleep(0.2)
+    for c in crowd:
+        c.close()
+    assert late.getresponse().status == 200
+    late.close()
+    s.end()
+
+
+@test
 def child():
     """HTTP is answered by a process that is nobody, has no capability and can gain none; when it ends, so do we"""
     s = Server()
-    pids = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and parent_of(pid) == s.p.pid]
-    assert len(pids) == 1, pids
-    status = dict(line.split(":\t", 1) for line in text_of("/proc/%d/status" % pids[0]).splitlines() if ":\t" in line)
+    pid, = children_of(s.p.pid)
+    status = dict(line.split(":\t", 1) for line in text_of("/proc/%d/status" % pid).splitlines() if ":\t" in line)
     assert status["NoNewPrivs"] == "1", status
     if not os.getuid():
         assert status["Uid"].split() == ["65534"] * 4 and not status["Groups"].strip(), status
         assert int(status["CapEff"], 16) == int(status["CapPrm"], 16) == 0, status
-    os.kill(pids[0], 9)
+    os.kill(pid, 9)
     assert s.p.wait(60) == 1 and "E-SERVE-START" in s.said(), s.said()
-
-
-def parent_of(pid):
-    try:
-        return int(text_of("/proc/%s/stat" % pid).rsplit(")", 1)[1].split()[1])
-    except OSError:
-        return 0
 
 
 @test

@@ -129,8 +129,10 @@ def make(name, cc, *flags):
     for file, text in (("vars.c", SOURCE), ("two.c", OTHER)):
         with open(os.path.join(where, file), "w") as f:
             f.write(text)
+    env = dict(os.environ, CCACHE_DISABLE="1")  # what it has kept names the .dwo file of another directory
     for file in ("vars", "two"):
-        subprocess.run([cc, "-O2", "-g", *flags, "-w", "-c", file + ".c", "-o", file + ".o"], cwd=where, check=True)
+        subprocess.run([cc, "-O2", "-g", *flags, "-w", "-c", file + ".c", "-o", file + ".o"], cwd=where, check=True,
+                       env=env)
     subprocess.run([cc, "-o", "prog", "vars.o", "two.o"], cwd=where, check=True)
     return where, os.path.join(where, "prog")
 

@@ -26,6 +26,8 @@ QUEUE = 15  # seconds for which a process waits at most while the driver works o
 STREAM = float(os.environ.get("DP_STREAM", "0.3"))  # seconds of starts; make torture: 300
 RATE = 200
 AT_ONCE = 50
+AGAIN = os.environ.get("DP_AGAIN")  # ids of processes begin anew behind this one, after so many starts:
+AGAIN_AFTER = 60
 LOOKS = 64  # at files of a process below /proc, for one start; it takes 57
 
 
@@ -111,11 +113,6 @@ def held():
         found += [line for line in lines for holder in re.findall(r"/dprobes-held-(\d+)-", line)
                   if driver_of(holder).startswith(DIR) or not alive(holder)]
     return found
-
-
-def children(pid):
-    with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-        return [int(child) for child in f.read().split()]
 
 
 def has_probes(pid):
@@ -252,6 +249,8 @@ def stream():
             time.sleep(max(0, began + n / RATE - now))
             running.append((time.monotonic(), start([BRIEF])))
             n += 1
+            if AGAIN and n % AGAIN_AFTER == 0:
+                set_last_pid(AGAIN)
         else:
             at, p = running.pop(0)
             assert p.wait(LONG) == 0
@@ -263,6 +262,42 @@ def stream():
         raise AssertionError("%d hits of %d starts:\n%s" % (3 * n, n, query()[:600])) from None
     assert not let_go(query()) or longest > QUEUE, (longest, query())
     assert not held(), held()
+
+
+@alone
+def no_pause():
+    """while one program starts after the other without a pause, the driver does the rest of its work: it answers, and
+    does not keep those that have ended"""
+    root()
+    insert(BRIEF, "brief_work")
+    over, statuses = threading.Event(), []
+
+    def go():
+        running = []
+        while running or not over.is_set():
+            while len(running) < AT_ONCE and not over.is_set():
+                running.append(start([BRIEF]))
+            statuses.append(running.pop(0).wait(LONG))
+
+    t = threading.Thread(target=go)
+    t.start()
+    try:
+        wait_for(lambda: len(statuses) > AT_ONCE, timeout=LONG, what="starts")
+        began = len(statuses)
+        while len(statuses) < began + 8 * AT_ONCE:  # more than are started between two scans
+            known = re.findall(r"^ +process \d+:", dprobes("query", check=0, timeout=LONG / 4).stdout, re.M)
+            assert t.is_alive() and len(known) < len(statuses) + AT_ONCE
+    finally:
+        over.set()
+        t.join()
+    assert set(statuses) == {0}
+    wait_for(lambda: hits(query()) == [3 * len(statuses)] or let_go(query()), timeout=LONG, what="all hits")
+
+
+@test
+def numbers_again():
+    """the same where ids of processes come again while the driver still knows those that had them before"""
+    with_own_pids(__file__, "stream", DP_STREAM="4", DP_AGAIN="5000")
 
 
 @alone
@@ -300,6 +335,32 @@ def several_owners():
         wait_for(lambda: not held(), timeout=LONG, what="nobody to be held")
     finally:
         in_each(dirs, lambda: dprobes("remove", "--all", check=None))
+
+
+@alone
+def last_owner_killed():
+    """a driver and its guards that are killed while they hold programs which another driver has let go leave nobody
+    held, whichever of the two comes first"""
+    root()
+    dirs = [os.path.join(DIR, "driver-%d" % i) for i in range(2)]
+    own = os.environ["DPROBES_DIR"]
+    try:
+        for killed in dirs:
+            for os.environ["DPROBES_DIR"] in dirs:
+                insert(BRIEF, "brief_work")
+            os.environ["DPROBES_DIR"] = killed
+            send(signal.SIGSTOP, "driver-serve")
+            running = [start([BRIEF]) for _ in range(6)]
+            time.sleep(1)  # the other one has had those that came to it first; a guard would end its driver later
+            send(signal.SIGKILL, "driver-serve", "guard", "keeper")
+            assert [p.wait(LONG) for p in running] == [0] * 6
+            wait_for(lambda: not held(), timeout=LONG, what="nobody to be held")
+            for os.environ["DPROBES_DIR"] in dirs:
+                dprobes("remove", "--all", check=None)
+    finally:
+        for os.environ["DPROBES_DIR"] in dirs:
+            dprobes("remove", "--all", check=None)
+        os.environ["DPROBES_DIR"] = own
 
 
 @alone
@@ -365,7 +426,7 @@ def late_in_trace():
     root()
     path = program(LATE, "main_work")
     t = start([DPROBES, "trace", "-f", path, "--", LATE], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    wait_for(lambda: any(has_probes(pid) for pid in children(t.pid)), timeout=LONG, what="probes")
+    wait_for(lambda: any(has_probes(pid) for pid in children_of(t.pid)), timeout=LONG, what="probes")
     err = t.communicate("\n", timeout=LONG)[1]
     assert t.returncode == 0 and "1 process began, or loaded a file, without waiting for the probes" in err, err
 

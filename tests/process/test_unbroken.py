@@ -28,7 +28,11 @@ program = functools.partial(rpn_program, DIR)
 
 def trace(o, *lines):
     """Another owner, whose probes stand."""
-    return armed(trace_start("-p", o.pid, "-o", "/dev/null", *lines), o.pid)
+    while True:
+        t = trace_start("-p", o.pid, "-o", "/dev/null", *lines)
+        wait_for(lambda: t.pid in owners(o.pid) or t.poll() is not None, what="the probes")
+        if t.poll() is None or "E-MOD-NONE" not in text_of(t.err_path):  # a library that was unloaded just then
+            return armed(t, o.pid)
 
 
 def end_of(t):
@@ -115,10 +119,8 @@ def begin_other(o, chance):
 def abandon(t):
     """Killed, with what would clean up behind it."""
     t.send_signal(signal.SIGSTOP)
-    with open("/proc/%d/task/%d/children" % (t.pid, t.pid)) as f:
-        cleaners = f.read().split()
-    for pid in cleaners:
-        os.kill(int(pid), signal.SIGKILL)
+    for pid in children_of(t.pid):
+        os.kill(pid, signal.SIGKILL)
     stop(t, signal.SIGKILL)
 
 

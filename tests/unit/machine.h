@@ -25,7 +25,7 @@ struct machine {
 	struct dp_control ctl;
 	struct dp_code_rt rt;
 	struct dp_vm *vm;
-	u64 locals[160], globals[8];
+	u64 locals[512], globals[8];
 	u8 memory[MEMORY_SIZE], stack[STACK_SIZE];
 	u64 gate;
 	u32 reads; /* calls of the memory services */

@@ -13,16 +13,22 @@
 #include <sys/mman.h>
 #include <sys/rseq.h>
 #include <sys/time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "abi/abi-point.h"
 #include "abi/abi-ring.h"
+#include "abi/abi-stretch.h"
+#include "arch/arch.h"
 #include "arch/compile.h"
 #include "host/measure/measure.h"
+#include "jit-programs.h"
 #include "machine.h"
 
 #define CODE_SIZE 65536u
 #define NCPUS 64u
+#define NRINGS (2 * NCPUS) /* with those that threads share */
+#define NSLOTS 1024u
 #define RING_SIZE 65536u
 #define EVENTS 4u
 #define PAGE 4096u
@@ -64,12 +70,8 @@ __asm__(".text\n.globl jit_entry\njit_entry: mov %edi, jit_fallback_point(%rip);
 
 static struct dp_control ctl;
 static u8 *code;
-static u64 state = 88172645463325252ull;
-
-static u32 below(u32 n)
-{
-	return (u32)(next_random(&state) % n);
-}
+static u8 *memory;          /* at MEMORY_BASE, as a machine has it */
+static bool guarded = true; /* it can be loaded from */
 
 static struct dp_ring *ring_of(u32 cpu)
 {
@@ -85,7 +87,7 @@ static u64 counted(u32 event, enum dp_count what)
 {
 	u64 sum = 0;
 
-	for (u32 c = 0; c <= NCPUS; c++)
+	for (u32 c = 0; c < NRINGS; c++)
 		sum += ((struct dp_counts *)(ctl.counts + c * ctl.counts_stride))[event].v[what];
 	return sum;
 }
@@ -94,7 +96,7 @@ static u64 logged(void)
 {
 	u64 sum = 0;
 
-	for (u32 c = 0; c < NCPUS; c++)
+	for (u32 c = 0; c < NRINGS; c++)
 		sum += ring_of(c)->head;
 	return sum;
 }
@@ -111,17 +113,49 @@ static s32 find_tid(void)
 	return 0;
 }
 
+/* The number of the first slot that this thread looks at. */
+static u32 own_slot(void)
+{
+	return ((u64)__builtin_thread_pointer() | 1) * 0x5851f42d >> 16 & (NSLOTS - 1);
+}
+
+static struct dp_hit_slot *slot_of(u32 index)
+{
+	return (struct dp_hit_slot *)(ctl.slots + (u64)index * DP_HIT_SLOT_SIZE + DP_HIT_SLOT_HEAD);
+}
+
+/* What the general entry does at a thread's first hit. False: another thread has the slot. */
+static bool claim_slot(void)
+{
+	u64 key = (u64)__builtin_thread_pointer() | 1, nobody = 0;
+
+	if (!__atomic_compare_exchange_n(&slot_of(own_slot())->owner, &nobody, key, false, __ATOMIC_RELAXED,
+					 __ATOMIC_RELAXED))
+		return false;
+	((u32 *)ctl.tids)[own_slot()] = (u32)gettid();
+	slot_of(own_slot())->rseq = (u64)__builtin_thread_pointer() + (u64)__rseq_offset;
+	return true;
+}
+
+static struct dp_stretches *stretches(void)
+{
+	return (struct dp_stretches *)ctl.stretches;
+}
+
 /* False: this machine cannot run compiled programs. */
 static bool make_world(void)
 {
-	u64 stride = PAGE + RING_SIZE, counts = DP_ALIGN_UP((NCPUS + 1) * EVENTS * sizeof(struct dp_counts), PAGE);
+	u64 stride = PAGE + RING_SIZE, counts = DP_ALIGN_UP(NRINGS * EVENTS * sizeof(struct dp_counts), PAGE);
+	u64 slots = (u64)NSLOTS * DP_HIT_SLOT_SIZE;
+	const u64 page = MEMORY_BASE;
 	u8 *all;
 
 	if (!__rseq_size || !find_tid())
 		return false;
 	/* Everything within reach of the code, and the code within reach of the entry. */
-	all = mmap((void *)((u64)jit_entry & ~0xffffffull) + (512u << 20), CODE_SIZE + counts + NCPUS * stride,
-		   PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	all = mmap((void *)((u64)jit_entry & ~0xffffffull) + (512u << 20),
+		   CODE_SIZE + counts + NRINGS * stride + slots + NSLOTS * DP_LOAD_STRIDE + sizeof(struct dp_stretches),
+		   PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (all == MAP_FAILED)
 		return false;
 	code = all;
@@ -133,35 +167,54 @@ static bool make_world(void)
 	ctl.ring_stride = stride;
 	ctl.ring_size = RING_SIZE;
 	ctl.ncpus = NCPUS;
-	ctl.tids = (u64)all + CODE_SIZE - 64;
-	ctl.pid = *(u32 *)ctl.tids = 4711;
-	return true;
+	ctl.nrings = NRINGS;
+	ctl.slots = ctl.ring0 + NRINGS * stride;
+	ctl.nslots = NSLOTS;
+	ctl.loads = ctl.slots + slots;
+	ctl.stretches = ctl.loads + NSLOTS * DP_LOAD_STRIDE;
+	stretches()->tables[0] = (struct dp_stretch_table){.n = 1,
+							   .v = {{page, page + MEMORY_SIZE, page + MEMORY_SIZE}}};
+	ctl.tids = (u64)all + CODE_SIZE - 4 * (NSLOTS + 16);
+	ctl.pid = ((u32 *)ctl.tids)[NSLOTS] = 4711;
+	memory = mmap((void *)page, MEMORY_SIZE, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	return memory != MAP_FAILED && claim_slot();
 }
 
 /*
- * The ways to the processor's number and the thread that work on this machine, each with what stands for it in the
- * figures.
+ * The ways to the processor's number, the thread and a ring that work on this machine, each with what stands for it in
+ * the figures.
  */
 static const struct way {
 	u32 caps;
 	const char *name;
 } ways[] = {
-    {DP_CAP_RDPID | DP_CAP_RDFSBASE, "rdpid"},
-    {DP_CAP_LSL | DP_CAP_FS_WORD, "segment limit"},
-    {DP_CAP_RDTSCP | DP_CAP_RDFSBASE, "rdtscp"},
+    {DP_CAP_RSEQ | DP_CAP_TIDOFF | DP_CAP_RDPID | DP_CAP_RDFSBASE, "rdpid"},
+    {DP_CAP_RSEQ | DP_CAP_TIDOFF | DP_CAP_LSL | DP_CAP_FS_WORD, "segment limit"},
+    {DP_CAP_RSEQ | DP_CAP_TIDOFF | DP_CAP_RDTSCP | DP_CAP_RDFSBASE, "rdtscp"},
+    {DP_CAP_RDPID | DP_CAP_RDFSBASE, "rdpid, threads share rings"},
+    {DP_CAP_TIDOFF | DP_CAP_RDPID | DP_CAP_FS_WORD, "rdpid, threads with a control block share rings"},
+    {DP_CAP_LSL | DP_CAP_FS_WORD, "segment limit, threads share rings"},
+    {DP_CAP_RDTSCP | DP_CAP_RDFSBASE, "rdtscp, threads share rings"},
+    {DP_CAP_RSEQ | DP_CAP_RDTSCP | DP_CAP_RDFSBASE, "rdtscp, threads without a control block share rings"},
 };
+
+static bool shares_rings(void)
+{
+	return !(ctl.caps & DP_CAP_RSEQ) || !(ctl.caps & DP_CAP_TIDOFF);
+}
 
 static bool can(const struct way *w)
 {
-	u32 have = dp_measure_machine()->caps | DP_CAP_FS_WORD;
+	u32 have = dp_measure_machine()->caps | DP_CAP_FS_WORD | DP_CAP_TIDOFF | DP_CAP_RSEQ;
 
-	ctl.caps = DP_CAP_RSEQ | DP_CAP_TIDOFF | w->caps;
+	ctl.caps = w->caps;
 	return (have & w->caps) == w->caps && dp_jit_usable(&ctl);
 }
 
-static u64 compiled_locals[8];
+static u64 compiled_locals[JIT_LOCALS];
 
-/* For hits behind a system call whose number is kept: in the code's page, and the code in front of the program's. */
+/* For hits behind a system call whose number is kept: in the slot, and the code in front of the program's. */
 static u64 *kept;
 static u32 number;
 
@@ -189,6 +242,7 @@ static int compile(const struct dp_program *p, bool flags, bool zone, bool share
 			     .flags = flags,
 			     .zone = zone,
 			     .shared = shared,
+			     .loads = guarded,
 			     .is_way = kept != NULL,
 			     .number = number,
 			     .rt = &rt};
@@ -208,259 +262,6 @@ static int compile(const struct dp_program *p, bool flags, bool zone, bool share
 	dp_emit_init(&e, (u8 *)stub, DP_JIT_STUB, stub);
 	jit.stub_to = (u64)code + DP_JIT_ENTRY;
 	return dp_jit_compile(&e, NULL, 0, &jit);
-}
-
-/* ---- random programs ---- */
-
-static u8 any_slot(bool with_sp)
-{
-	static const u8 slots[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 19};
-
-	return slots[below(DP_ARRAY_SIZE(slots) - !with_sp)];
-}
-
-static u64 any_value(void)
-{
-	static const u64 v[] = {0,           1,          0x7f,       0x80,       0xff,
-				0x8000,      0xffff,     0x7fffffff, 0x80000000, 0xffffffff,
-				0x100000000, 1ull << 63, ~0ull,      ~0ull - 1,  0x1234567890abcdef};
-
-	return below(4) ? v[below(DP_ARRAY_SIZE(v))] : next_random(&state);
-}
-
-static void put_condition(struct dp_asm *c, bool with_sp)
-{
-	s64 k = (s64)any_value();
-
-	if (below(2)) {
-		dp_asm_put(c, DP_OP_NEEDR_EQ + below(6), (s64[]){any_slot(with_sp), k}, NULL);
-		return;
-	}
-	if (below(5))
-		dp_asm_put(c, DP_OP_PUSHR + below(7), (s64[]){any_slot(with_sp)}, NULL);
-	else
-		dp_asm_put(c, DP_OP_PUSH_D, (s64[]){(s64)any_value()}, NULL);
-	if (below(3))
-		dp_asm_put(c, DP_OP_NEED_EQ + below(6), &k, NULL);
-	else
-		dp_asm_put(c, DP_OP_NEED, &k, NULL);
-}
-
-static void make_program(struct dp_program *p, bool in_return)
-{
-	struct dp_asm c = {0};
-	u32 n = below(3), size = below(100);
-
-	for (u32 i = 0; i < n; i++)
-		put_condition(&c, !in_return);
-	dp_asm_put(&c, below(2) ? DP_OP_REC : DP_OP_RECM, (s64[]){size + 16}, NULL);
-	n = size ? below(9) : 0;
-	for (u32 i = 0; i < n; i++)
-		dp_asm_put(&c, DP_OP_LOGR8 + below(4), (s64[]){any_slot(!in_return), below(size) + 8}, NULL);
-	if (in_return)
-		dp_asm_put(&c, DP_OP_LOGRET, (s64[]){8}, NULL);
-	dp_asm_put(&c, DP_OP_EXIT, (s64[]){0}, NULL);
-	*p = (struct dp_program){.code = c.bytes, .len = c.len, .logmax = 512};
-}
-
-/* ---- programs of the Dynamic Probes language ---- */
-
-#define PUT(c, op, ...) dp_asm_put(c, op, (s64[]){__VA_ARGS__ __VA_OPT__(, ) 0}, NULL)
-
-static u32 nwords; /* of the frame of the function that is being made, behind its base */
-
-static void put_word(struct dp_asm *c)
-{
-	static const u16 ops[] = {DP_OP_ADD, DP_OP_SUB, DP_OP_AND, DP_OP_OR, DP_OP_XOR},
-			 alone[] = {DP_OP_NEG, DP_OP_NOT,  DP_OP_ZX8,  DP_OP_ZX16, DP_OP_ZX32,
-				    DP_OP_SX8, DP_OP_SX16, DP_OP_SX32, DP_OP_SHL,  DP_OP_SHR};
-	bool is_const = below(4) == 0;
-
-	if (is_const)
-		PUT(c, DP_OP_PUSH_D, (s64)any_value());
-	else if (kept && below(3) == 0)
-		PUT(c, DP_OP_PUSH_R, (s64)dp_register_by_word(DP_REG_WORD(orig_ax))->number);
-	else if (nwords && below(3) == 0)
-		PUT(c, DP_OP_PUSH_SBP, -1 - (s64)below(nwords));
-	else
-		PUT(c, DP_OP_PUSHR + below(7), any_slot(true));
-	for (u32 n = below(3); n > 0; n--) {
-		if (below(2)) {
-			PUT(c, alone[below(DP_ARRAY_SIZE(alone))], below(64));
-			continue;
-		}
-		PUT(c, DP_OP_PUSH_D, (s64)(s32)any_value());
-		if (!is_const && below(4) == 0) { /* the constant below */
-			PUT(c, DP_OP_XCHG);
-			PUT(c, ops[below(DP_ARRAY_SIZE(ops))]);
-		} else {
-			PUT(c, ops[below(DP_ARRAY_SIZE(ops))]);
-		}
-	}
-}
-
-/* Go on by a condition, else abort. */
-static void put_gate(struct dp_asm *c)
-{
-	u32 jump, over;
-
-	put_word(c);
-	switch (below(3)) {
-	case 0:
-		PUT(c, DP_OP_PUSH_D, (s64)any_value());
-		PUT(c, DP_OP_EQ + below(10));
-		if (below(3) == 0)
-			PUT(c, below(2) ? DP_OP_LNOT : DP_OP_BOOL);
-		jump = PUT(c, below(2) ? DP_OP_JZ : DP_OP_JNZ, c->len);
-		break;
-	case 1:
-		PUT(c, below(2) ? DP_OP_LNOT : DP_OP_BOOL);
-		jump = PUT(c, below(2) ? DP_OP_JZ : DP_OP_JNZ, c->len);
-		break;
-	default:
-		jump = PUT(c, DP_OP_JLT + below(6), c->len);
-	}
-	if (below(2)) { /* jump over the abort, or to it */
-		PUT(c, DP_OP_ROS, below(2));
-		PUT(c, DP_OP_ABORT);
-		dp_asm_land(c, jump);
-	} else {
-		over = PUT(c, DP_OP_JMP, c->len);
-		dp_asm_land(c, jump);
-		PUT(c, DP_OP_ABORT);
-		dp_asm_land(c, over);
-	}
-}
-
-static void put_item(struct dp_asm *c)
-{
-	u32 n = below(5);
-
-	for (u32 i = 0; i < n; i++)
-		put_word(c);
-	if (below(2)) {
-		PUT(c, DP_OP_LOG, n);
-	} else {
-		PUT(c, DP_OP_PUSH_D, n);
-		PUT(c, DP_OP_LOG_S);
-	}
-}
-
-/* What is done either way leaves something behind. */
-static void put_two_ways(struct dp_asm *c)
-{
-	u32 jump, over;
-
-	put_word(c);
-	if (below(2)) {
-		PUT(c, DP_OP_PUSH_D, (s64)any_value());
-		PUT(c, DP_OP_EQ + below(10));
-	}
-	jump = PUT(c, below(2) ? DP_OP_JZ : DP_OP_JNZ, c->len);
-	PUT(c, DP_OP_ROS, 1);
-	put_item(c);
-	over = PUT(c, DP_OP_JMP, c->len);
-	dp_asm_land(c, jump);
-	if (below(2)) /* asked once more */
-		dp_asm_land(c, PUT(c, below(2) ? DP_OP_JZ : DP_OP_JNZ, c->len));
-	PUT(c, DP_OP_ROS, 1);
-	if (below(2))
-		PUT(c, DP_OP_INC_LV, below(8));
-	put_item(c);
-	dp_asm_land(c, over);
-}
-
-/* Conditions between which exceptions are handled, should there be any. */
-static void put_handled_gates(struct dp_asm *c)
-{
-	u32 handler = PUT(c, DP_OP_SX, c->len), over;
-
-	for (u32 n = below(4); n > 0; n--)
-		put_gate(c);
-	PUT(c, DP_OP_UX);
-	over = PUT(c, DP_OP_JMP, c->len);
-	dp_asm_land(c, handler);
-	PUT(c, DP_OP_ABORT);
-	dp_asm_land(c, over);
-}
-
-static void put_body(struct dp_asm *c)
-{
-	u32 effects = below(3);
-
-	while (effects-- > 0)
-		PUT(c, below(2) ? DP_OP_INC_LV : DP_OP_DEC_LV, below(8));
-	for (u32 n = below(4); n > 0; n--)
-		put_gate(c);
-	if (below(4) == 0)
-		put_handled_gates(c);
-	if (below(3) == 0)
-		PUT(c, DP_OP_INC_LV, below(8));
-	if (below(3) == 0)
-		PUT(c, DP_OP_SETMIN, below(65536));
-	for (u32 items = below(3); items > 0; items--) {
-		if (nwords && below(2)) {
-			put_word(c);
-			PUT(c, below(2) ? DP_OP_POP_SBP : DP_OP_COPY_SBP, -1 - (s64)below(nwords));
-		}
-		if (below(4) == 0)
-			put_two_ways(c);
-		else
-			put_item(c);
-	}
-}
-
-/* In a function with words of its own, as dpcc makes them. */
-static void put_function(struct dp_asm *c)
-{
-	u32 call, jump;
-
-	PUT(c, DP_OP_PUSH_D, 0);
-	call = PUT(c, DP_OP_CALL, c->len);
-	if (below(2)) {
-		PUT(c, DP_OP_PUSH_LP);
-		jump = PUT(c, DP_OP_JZ, c->len);
-		PUT(c, DP_OP_EXIT);
-		dp_asm_land(c, jump);
-		PUT(c, DP_OP_ABORT);
-	} else {
-		PUT(c, below(20) ? DP_OP_EXIT : DP_OP_ABORT);
-	}
-	dp_asm_land(c, call);
-	PUT(c, DP_OP_SAVE_TSP);
-	PUT(c, DP_OP_RESTORE_SBP);
-	nwords = below(4);
-	PUT(c, DP_OP_PUSH_D, 0);
-	PUT(c, DP_OP_DUP, nwords);
-	put_body(c);
-	PUT(c, DP_OP_SAVE_SBP);
-	PUT(c, DP_OP_PUSH_D, 0);
-	PUT(c, DP_OP_ADD);
-	PUT(c, DP_OP_RESTORE_TSP);
-	PUT(c, DP_OP_RET);
-	nwords = 0;
-}
-
-static void make_plain(struct dp_program *p)
-{
-	struct dp_asm c = {0};
-
-	PUT(&c, DP_OP_BEGIN);
-	if (below(2)) {
-		put_function(&c);
-	} else {
-		put_body(&c);
-		PUT(&c, below(20) ? DP_OP_EXIT : DP_OP_ABORT);
-	}
-	*p = (struct dp_program){.code = c.bytes,
-				 .len = c.len,
-				 .logmax = below(10) ? 200 : 0,
-				 .jmpmax = below(10) ? 20 : below(3),
-				 .nlocals = 8,
-				 .rpn = {.ex_mask = DP_RPN | DP_EX_DEFAULT,
-					 .max = DP_MAXHITS_NONE,
-					 .major = (u16)below(9),
-					 .minor = (u16)below(9)}};
 }
 
 static bool is_rpn(const struct dp_program *p)
@@ -493,6 +294,18 @@ static void mark_written(const struct dp_program *p, u8 *mask)
 		case DP_OP_LOGR64:
 			memset(mask + in.v[1], 1, 8);
 			break;
+		case DP_OP_LOG8:
+		case DP_OP_LOG16:
+		case DP_OP_LOG32:
+		case DP_OP_LOG64:
+			memset(mask + in.v[0], 1, in.info->op.size);
+			break;
+		case DP_OP_LOGM:
+			memset(mask + in.v[3], 1, (size_t)in.v[2]);
+			break;
+		case DP_OP_LOGM_S:
+			memset(mask + in.v[2], 1, (size_t)in.v[1]);
+			break;
 		}
 }
 
@@ -501,15 +314,17 @@ static const struct dp_record *take_record(void)
 {
 	const struct dp_record *rec = NULL;
 
-	for (u32 c = 0; c < NCPUS; c++) {
+	for (u32 c = 0; c < NRINGS; c++) {
 		struct dp_ring *ring = ring_of(c);
 
+		if (ring->owner)
+			return NULL;
 		if (ring->head == ring->tail)
 			continue;
-		if (rec)
+		if (rec || (c >= NCPUS) != shares_rings())
 			return NULL;
 		rec = (const struct dp_record *)(data_of(c) + (ring->tail & (RING_SIZE - 1)));
-		if (rec->cpu != c || ring->head - ring->tail != rec->len)
+		if (rec->cpu != c % NCPUS || ring->head - ring->tail != rec->len)
 			return NULL;
 		ring->tail = ring->head;
 	}
@@ -541,7 +356,7 @@ static bool same_record(const struct machine *m, const struct dp_program *p)
 
 static void empty_rings(u64 at)
 {
-	for (u32 c = 0; c < NCPUS; c++)
+	for (u32 c = 0; c < NRINGS; c++)
 		ring_of(c)->head = ring_of(c)->tail = at;
 }
 
@@ -553,38 +368,50 @@ static bool is_kept(void)
 	return kept && *kept;
 }
 
+/* Pointers, mostly: what a program reads it may follow. */
+static void fill_memory(u8 *machine)
+{
+	for (u32 i = 0; i < MEMORY_SIZE / 8; i++)
+		((u64 *)memory)[i] = jit_below(8) ? jit_any_pointer() : jit_any_value();
+	memcpy(machine, memory, MEMORY_SIZE);
+}
+
 /* One program, compiled and interpreted. Returns what went wrong, NULL for nothing. */
 static const char *compare(bool in_return, bool plain)
 {
-	static const u64 zeros[DP_ARRAY_SIZE(compiled_locals)];
-	bool flags = below(2), zone = below(2), shared = !kept && below(2), log;
+	u64 locals[DP_ARRAY_SIZE(compiled_locals)] = {0};
+	bool flags = jit_below(2), zone = jit_below(2), shared = !kept && jit_below(2), log;
 	struct dp_regs in, out;
 	struct dp_program p;
 	const char *wrong = NULL;
 	struct machine m;
 	u64 before[2] = {counted(1, DP_COUNT_RECORDED), counted(1, DP_COUNT_FILTERED)}, fallbacks = jit_fallbacks;
 
-	number = below(4);
+	number = jit_below(4);
 	if (kept)
 		*kept = 1;
 	if (plain)
-		make_plain(&p);
+		jit_make_plain(&p);
 	else
-		make_program(&p, in_return);
+		jit_make_event(&p, in_return);
 	if (plain && dp_program_verify(&p, false, NULL)) {
 		free(p.code);
 		return "not verified";
 	}
-	memset(compiled_locals, 0, sizeof(compiled_locals));
+	jit_fill_tables(locals);
+	memcpy(compiled_locals, locals, sizeof(compiled_locals));
 	if (compile(&p, flags, zone, shared) && (!shared || compile(&p, flags, zone, false))) { /* it knows its place */
 		free(p.code);
-		return plain ? NULL : "not compiled";
+		return plain || jit_reads ? NULL : "not compiled";
 	}
 	machine_init(&m);
+	memcpy(m.locals, locals, sizeof(locals));
 	for (u32 i = 0; i < 15; i++)
-		((u64 *)&in)[i] = any_value();
-	in.flags = 0x202 | (next_random(&state) & ARITHMETIC);
-	jit_return_to = next_random(&state);
+		((u64 *)&in)[i] = jit_reads && jit_below(8) ? jit_any_pointer() : jit_any_value();
+	if (jit_reads)
+		fill_memory(m.memory);
+	in.flags = 0x202 | (next_random(&jit_random) & ARITHMETIC);
+	jit_return_to = next_random(&jit_random);
 	memcpy(m.stack, &jit_return_to, 8);
 	(zone ? hit_zone : hit_plain)(&in, &out);
 	ncompiled++;
@@ -601,7 +428,7 @@ static const char *compare(bool in_return, bool plain)
 	if (jit_fallbacks != fallbacks) {
 		/* At the ring's end, or where an unusual way is taken. */
 		if (take_record() || counted(1, DP_COUNT_RECORDED) != before[0] ||
-		    counted(1, DP_COUNT_FILTERED) != before[1] || memcmp(compiled_locals, zeros, sizeof(zeros)) ||
+		    counted(1, DP_COUNT_FILTERED) != before[1] || memcmp(compiled_locals, locals, sizeof(locals)) ||
 		    (kept && !is_kept()))
 			wrong = "done and left to the entry";
 		else if (!same_registers(&in, &out, flags))
@@ -630,30 +457,25 @@ static const char *compare(bool in_return, bool plain)
 	return wrong;
 }
 
-static void test_random(void)
+/* Programs that read memory, of which most is in a stretch. */
+static void test_loads(u32 n)
 {
-	u32 bad = 0, n = 200000;
+	u64 before = jit_fallbacks;
+	u32 bad = 0, made = ncompiled;
 
+	jit_reads = true;
 	for (u32 i = 0; i < n && bad < 3; i++)
-		bad += compare(i % 3 == 0, false) != NULL;
-	ok(!bad, "%u random programs do the same compiled and interpreted", n);
-	ncompiled = 0;
-	for (u32 i = 0; i < n && bad < 3; i++)
-		bad += compare(false, true) != NULL;
-	ok(!bad, "%u random plain programs of the Dynamic Probes language, too", n);
-	ok(ncompiled > n / 2, "most of these need no slot");
-	kept = (u64 *)(ctl.tids - 64);
-	for (u32 i = 0; i < n / 4 && bad < 3; i++)
-		bad += compare(false, true) != NULL;
-	kept = NULL;
-	ok(!bad, "%u of them behind a system call whose number is kept", n / 4);
-	printf("# figure: %u of %u plain programs were compiled\n", ncompiled, n + n / 4);
-	printf("# figure: %llu of %u compiled programs were left to the entry: no room before the ring's end, or an "
-	       "unusual way\n",
-	       (unsigned long long)jit_fallbacks, n);
+		bad += compare(i % 6 == 0, i % 2) != NULL;
+	jit_reads = false;
+	ok(!bad, "%u of both kinds that read memory", n);
+	made = ncompiled - made;
+	before = jit_fallbacks - before;
+	jit_fallbacks -= before;
+	ncompiled -= made;
+	ok(shares_rings() || before < made / 2, "most of what they read is loaded");
+	printf("# figure: of %u compiled programs that read memory %llu were left to the entry\n", made,
+	       (unsigned long long)before);
 }
-
-/* ---- what is left to the general entry ---- */
 
 static void assemble_or_die(struct dp_program *p, const char *text)
 {
@@ -662,6 +484,85 @@ static void assemble_or_die(struct dp_program *p, const char *text)
 		exit(1);
 	p->logmax = 512;
 }
+
+/* The sum of a pair in the table; NULL: it is not there. */
+static u64 *sum_of(u64 a, u64 b)
+{
+	u64 *at = &compiled_locals[JIT_SUMS + 1];
+
+	for (u32 i = 0; i < JIT_KEYS; i++, at += 5)
+		if (at[0] && at[1] == a && at[2] == b)
+			return at + 3;
+	return NULL;
+}
+
+static void add_pair(u64 a, u64 b)
+{
+	u32 place = dp_table_place(dp_table_hash(dp_table_hash(0, a), b), JIT_KEYS);
+	u64 *table = &compiled_locals[JIT_SUMS + 1];
+
+	while (table[5 * place])
+		place = (place + 1) % JIT_KEYS;
+	memcpy(&table[5 * place], (const u64[]){DP_TABLE_VALID, a, b}, 24);
+}
+
+/* Keys of two words, of a table that is full: few lie too far from where their search begins. */
+static void test_pairs(void)
+{
+	char text[160];
+	struct dp_program p;
+	u32 bad = 0, left = 0;
+
+	snprintf(text, sizeof(text), "begin; pushr dx; pushr di; pushr si; find lv, 2, %u, %u, 2; fold lv, %u; abort",
+		 JIT_SUMS, JIT_KEYS, DP_AGG_SUM);
+	assemble_or_die(&p, text);
+	p.nlocals = JIT_LOCALS;
+	p.rpn = (struct dp_rpn_params){.ex_mask = DP_RPN | DP_EX_DEFAULT, .max = DP_MAXHITS_NONE};
+	memset(compiled_locals, 0, sizeof(compiled_locals));
+	for (u64 i = 0; i < JIT_KEYS; i++)
+		add_pair(i % 4, i / 4);
+	bad += compile(&p, true, true, false) != 0;
+	for (u64 i = 0; i < JIT_KEYS && !bad; i++) {
+		struct dp_regs in = {.di = i % 4, .si = i / 4, .dx = 100 + i, .flags = 0x246}, out;
+		u64 fallbacks = jit_fallbacks, *sum = sum_of(i % 4, i / 4);
+
+		hit_zone(&in, &out);
+		left += jit_fallbacks != fallbacks;
+		bad += jit_fallbacks == fallbacks ? sum[0] != 100 + i || sum[1] != 1 : sum[1] != 0;
+	}
+	free(p.code);
+	ok(!bad && left < JIT_KEYS / 3, "sums by keys of two words: %u of %u are left to the entry", left, JIT_KEYS);
+}
+
+static void test_random(void)
+{
+	u32 bad = 0, n = shares_rings() ? 40000 : 200000;
+
+	for (u32 i = 0; i < n && bad < 3; i++)
+		bad += compare(i % 3 == 0, false) != NULL;
+	ok(!bad, "%u random programs do the same compiled and interpreted", n);
+	ncompiled = 0;
+	jit_fallbacks = 0;
+	for (u32 i = 0; i < n && bad < 3; i++)
+		bad += compare(false, true) != NULL;
+	ok(!bad, "%u random plain programs of the Dynamic Probes language, too", n);
+	ok(ncompiled > n / 2, "most of these need no slot");
+	kept = slot_of(own_slot())->calls;
+	jit_behind_calls = true;
+	for (u32 i = 0; i < n / 4 && bad < 3; i++)
+		bad += compare(false, true) != NULL;
+	kept = NULL;
+	jit_behind_calls = false;
+	ok(!bad, "%u of them behind a system call whose number is kept", n / 4);
+	test_loads(n / 4);
+	test_pairs();
+	printf("# figure: %u of %u plain programs were compiled\n", ncompiled, n + n / 4);
+	printf("# figure: %llu of %u compiled programs were left to the entry: no room before the ring's end, or an "
+	       "unusual way\n",
+	       (unsigned long long)jit_fallbacks, n);
+}
+
+/* ---- what is left to the general entry ---- */
 
 #define RECORD_TWO "rec 16; logr64 di, @0; logr64 si, @8; exit"
 
@@ -689,7 +590,7 @@ static void test_fallbacks(bool shared)
 
 	empty_rings(0);
 	ok(!left_to_entry(RECORD_TWO, shared), "a usual hit is done by the code%s", shared ? " that points share" : "");
-	for (u32 c = 0; c < NCPUS; c++)
+	for (u32 c = 0; c < NRINGS; c++)
 		ring_of(c)->tail = ring_of(c)->head - RING_SIZE + 8;
 	heads = logged();
 	ok(!left_to_entry(RECORD_TWO, shared) && counted(1, DP_COUNT_LOST) == lost + 1 && logged() == heads,
@@ -700,16 +601,197 @@ static void test_fallbacks(bool shared)
 	ok(!left_to_entry(RECORD_TWO, shared), "a record that ends with the ring is done by the code");
 	ctl.ncpus = 0;
 	ok(left_to_entry(RECORD_TWO, shared), "a processor without a ring: left to the entry");
-	ok(left_to_entry("needr,eq di, 77; rec 0; exit", shared), "the same where nothing is logged");
+	/* Threads that share rings can be counted without it. */
+	if (!shares_rings() || ctl.caps & (DP_CAP_RDPID | DP_CAP_LSL))
+		ok(left_to_entry("needr,eq di, 77; rec 0; exit", shared), "the same where nothing is logged");
 	ctl.ncpus = NCPUS;
 	ok(counted(1, DP_COUNT_RECORDED) + counted(1, DP_COUNT_FILTERED) == before + 2,
 	   "none of these was counted twice");
 }
 
+#define READ_ONE "rec 8; pushr di; ld64 +0; log64 @0, #0; exit"
+
+/* Whether the code does a hit that reads 8 bytes at the address; it leaves no trace of the load. */
+static bool loads(u64 address, bool shared)
+{
+	struct dp_regs in = {.di = address, .flags = 0x246}, out;
+	const u64 *word = (const u64 *)(ctl.loads + own_slot() * DP_LOAD_STRIDE);
+	u64 area = (u64)__builtin_thread_pointer() + (u64)__rseq_offset;
+	u64 fallbacks = jit_fallbacks, recorded = counted(1, DP_COUNT_RECORDED);
+	struct dp_program p;
+	bool done;
+
+	assemble_or_die(&p, READ_ONE);
+	empty_rings(0);
+	if (compile(&p, true, true, shared))
+		return false;
+	hit_zone(&in, &out);
+	free(p.code);
+	done = counted(1, DP_COUNT_RECORDED) == recorded + 1;
+	return done != (jit_fallbacks == fallbacks + 1) && !*word && !*(const u64 *)(area + 8) &&
+	       same_registers(&in, &out, true) && done;
+}
+
+static void test_loaded(bool shared)
+{
+	struct dp_stretch *v = stretches()->tables[0].v, all = v[0];
+	struct dp_hit_slot *slot = slot_of(own_slot());
+	const u64 lo = MEMORY_BASE, hi = lo + MEMORY_SIZE;
+
+	ok(loads(lo, shared) && loads(hi - 8, shared), "what lies in a stretch is loaded");
+	slot->wants = 0;
+	ok(!loads(hi - 7, shared) && slot->wants, "what reaches beyond it is left to the entry, which looks for it");
+	ok(!loads(lo - 1, shared) && !loads(0, shared) && !loads(~0ull - 3, shared),
+	   "so is what lies elsewhere, or nowhere");
+	v[0].hi = 0;
+	ok(!loads(lo, shared), "what was taken back is not loaded");
+	v[1] = all;
+	slot->hints[DP_STRETCH_HINTS - 1] = sizeof(v[0]);
+	ok(loads(lo + 8, shared), "one of several stretches that the thread has met is found");
+	stretches()->state = DP_STRETCH_SECOND;
+	ok(!loads(lo, shared), "the table that is not in force is not looked at");
+	stretches()->state = 0;
+	slot->hints[DP_STRETCH_HINTS - 1] = 0;
+	v[0] = all;
+	slot->rseq = 0;
+	ok(!loads(lo, shared), "a thread without an area loads nothing");
+	slot->rseq = (u64)__builtin_thread_pointer() + (u64)__rseq_offset;
+}
+
+/* ---- signals while memory is loaded ---- */
+
+static struct {
+	u8 *at, byte; /* where a breakpoint stands, and what stood there */
+	u32 faults, traps;
+	bool told; /* at each fault the thread's word had the sequence that it was in */
+} signals;
+
+static u64 *own_word(void)
+{
+	return (u64 *)(ctl.loads + own_slot() * DP_LOAD_STRIDE);
+}
+
+/* In the middle of the load: the kernel has sent the thread out of its sequence. */
+static void on_fault(int sig, siginfo_t *info, void *context)
+{
+	const struct dp_rseq_cs *cs = (const struct dp_rseq_cs *)*own_word();
+	bool inside = (u64)cs >= (u64)code && (u64)cs < (u64)code + DP_JIT_MAX;
+
+	signals.told &= inside && cs->abort_ip == (u64)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+	signals.faults++;
+	mprotect(memory, MEMORY_SIZE, PROT_READ | PROT_WRITE);
+}
+
+/* A handler whose own hit has loaded, and is done. */
+static void on_trap(int sig, siginfo_t *info, void *context)
+{
+	greg_t *ip = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+
+	*signals.at = signals.byte;
+	if (*ip == (greg_t)signals.at + 1) /* else it was in a sequence */
+		*ip = (greg_t)signals.at;
+	signals.traps++;
+	*own_word() = 0;
+}
+
+/* The hit is done by the code, whatever comes at that instruction. */
+static bool loads_in_spite_of(u8 *at)
+{
+	struct dp_regs in = {.di = MEMORY_BASE, .flags = 0x246}, out;
+	u64 recorded = counted(1, DP_COUNT_RECORDED);
+
+	signals.at = at;
+	signals.byte = *at;
+	signals.faults = 0;
+	signals.told = true;
+	*at = 0xcc;
+	mprotect(memory, MEMORY_SIZE, PROT_NONE);
+	hit_zone(&in, &out);
+	*at = signals.byte;
+	mprotect(memory, MEMORY_SIZE, PROT_READ | PROT_WRITE);
+	return counted(1, DP_COUNT_RECORDED) == recorded + 1 && signals.faults == 1 && signals.told && !*own_word() &&
+	       same_registers(&in, &out, true);
+}
+
+/* The code's last instruction. */
+static bool goes_to_entry(const u8 *at)
+{
+	s32 rel;
+
+	memcpy(&rel, at + 1, 4);
+	return *at == 0xe9 && at + 5 + rel == (const u8 *)jit_entry;
+}
+
+/* A signal at each instruction of the code. */
+static void test_handlers(void)
+{
+	struct sigaction fault = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER},
+			 trap = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_NODEFER};
+	u8 *at = code + DP_JIT_ENTRY;
+	struct dp_program p;
+	struct dp_insn in;
+	u32 bad = 0;
+
+	assemble_or_die(&p, READ_ONE);
+	empty_rings(0);
+	if (!compile(&p, true, true, false)) {
+		sigaction(SIGSEGV, &fault, NULL);
+		sigaction(SIGTRAP, &trap, NULL);
+		signals.traps = 0;
+		for (int n; (n = dp_insn_decode(&in, at, DP_INSN_MAX)) > 0 && !goes_to_entry(at); at += n)
+			bad += !loads_in_spite_of(at);
+		signal(SIGSEGV, SIG_DFL);
+		signal(SIGTRAP, SIG_DFL);
+	}
+	free(p.code);
+	ok(!bad && signals.traps > 60, "a handler that loads itself may come at any of %u instructions", signals.traps);
+}
+
+static u32 taken_rings(void)
+{
+	u32 n = 0;
+
+	for (u32 c = 0; c < NRINGS; c++)
+		n += ring_of(c)->owner != 0;
+	return n;
+}
+
+static void test_shared_rings(bool shared)
+{
+	u32 *id = (u32 *)ctl.tids + own_slot(), own = *id;
+	struct dp_hit_slot *slot = slot_of(own_slot());
+	u64 key = slot->owner, before = counted(1, DP_COUNT_RECORDED), heads;
+
+	empty_rings(RING_SIZE * 5 - 8);
+	ok(left_to_entry(RECORD_TWO, shared) && !taken_rings(), "a ring where the record does not fit is given back");
+	empty_rings(0);
+	for (u32 c = 0; c < NRINGS; c++)
+		ring_of(c)->tail = ring_of(c)->head - RING_SIZE + 8;
+	ok(!left_to_entry(RECORD_TWO, shared) && !taken_rings(), "so is one that has no room");
+	empty_rings(0);
+	for (u32 c = NCPUS; c < NRINGS; c++)
+		ring_of(c)->owner = 0x80000001;
+	ok(left_to_entry(RECORD_TWO, shared) && taken_rings() == NCPUS, "a ring that another holds is left alone");
+	ok(!left_to_entry("needr,eq di, 77; rec 0; exit", shared), "nothing is logged: no ring is taken");
+	for (u32 c = NCPUS; c < NRINGS; c++)
+		ring_of(c)->owner = 0;
+	if (ctl.caps & DP_CAP_TIDOFF)
+		return;
+	*id = 0;
+	ok(left_to_entry(RECORD_TWO, shared) && !taken_rings(), "a thread without an id is left to the entry");
+	*id = own;
+	slot->owner = key + 16;
+	ok(left_to_entry(RECORD_TWO, shared) && !taken_rings(), "a thread whose slot is another one, too");
+	slot->owner = key;
+	heads = logged();
+	ok(!left_to_entry(RECORD_TWO, shared) && logged() != heads && counted(1, DP_COUNT_RECORDED) == before + 1,
+	   "and then its hit is done by the code");
+}
+
 static void test_refused(void)
 {
 	static const char *const texts[] = {
-	    "rec 8; pushr di; ld64 +0; log64 @0, #0; exit",
+	    READ_ONE,
 	    "push d, 1; pop r, ax; rec 0; exit",
 	    "abort",
 	    "rec 8; rec 16; exit",
@@ -721,6 +803,7 @@ static void test_refused(void)
 	for (size_t i = 0; i < DP_ARRAY_SIZE(texts); i++) {
 		struct dp_program p;
 
+		guarded = i > 0; /* the first would do otherwise */
 		assemble_or_die(&p, texts[i]);
 		ok(compile(&p, false, false, false) == -EOPNOTSUPP && compile(&p, true, true, true) == -EOPNOTSUPP,
 		   "left to the interpreter: %s", texts[i]);
@@ -747,7 +830,7 @@ static u64 read_records, torn;
 /* Takes records as a reader does. */
 static void read_all(void)
 {
-	for (u32 c = 0; c < NCPUS; c++) {
+	for (u32 c = 0; c < NRINGS; c++) {
 		struct dp_ring *ring = ring_of(c);
 		u64 head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE), at = ring->tail;
 
@@ -771,6 +854,8 @@ static void *reader(void *arg)
 
 static void *caller(void *arg)
 {
+	bool claimed = claim_slot(); /* else all are left to the entry */
+
 	for (u64 i = 0; i < CALLS; i++) {
 		struct dp_regs in = {.di = i, .si = ~i, .flags = 0x202}, out;
 
@@ -778,6 +863,8 @@ static void *caller(void *arg)
 			sched_yield(); /* mostly, the reader keeps up */
 		hit_zone(&in, &out);
 	}
+	if (claimed)
+		slot_of(own_slot())->owner = 0;
 	return arg;
 }
 
@@ -808,6 +895,7 @@ static void test_interrupted(bool shared)
 	read_all();
 	ok(read_records == counted(1, DP_COUNT_RECORDED) - before, "as many records as were counted");
 	ok(!torn, "all of them whole");
+	ok(!taken_rings(), "no ring is left taken");
 	lost = counted(1, DP_COUNT_LOST) - lost;
 	ok(read_records + jit_fallbacks + lost >= THREADS * CALLS,
 	   "and with those left to the entry, and those without room, every hit");
@@ -833,6 +921,12 @@ int main(void)
 		test_refused();
 		for (int shared = 0; shared < 2; shared++) {
 			test_fallbacks(shared);
+			if (shares_rings())
+				test_shared_rings(shared);
+			else
+				test_loaded(shared);
+			if (!shared && !shares_rings())
+				test_handlers();
 			test_interrupted(shared);
 		}
 	}

@@ -337,9 +337,16 @@ static void test_upto(void)
 	   "a window that has to reach a later instruction");
 }
 
-static int inside(void *arg, const struct dp_func *f, u64 table)
+static int leaves(void *arg, const struct dp_func *f)
 {
 	return 0;
+}
+
+/* arg: words of a table at address 0x100, up to one that is 0. */
+static int pointer(void *arg, u64 addr, u64 *value)
+{
+	*value = arg ? ((const u64 *)arg)[(addr - 0x100) / 8] : 0;
+	return *value != 0;
 }
 
 static void test_exits(void)
@@ -348,7 +355,7 @@ static void test_exits(void)
 	 * ret */
 	static const int three[] = {0, 12, 16, 20, 20, 21, -1};
 	static const int apart[] = {0, 5, 16, 17, -1}; /* test edi,edi; js 16; ret; 16: ret */
-	const struct dp_exit_env env = {inside, NULL};
+	const struct dp_exit_env env = {leaves, pointer, NULL};
 	u64 v[8];
 	struct dp_error err = {0};
 	struct world w;
@@ -395,7 +402,7 @@ static void test_exits_of_part(void)
 	     false},
 	};
 	u64 v[8], to[8];
-	struct dp_exit_env env = {inside, NULL, to};
+	struct dp_exit_env env = {leaves, pointer, NULL, to};
 	struct world w;
 
 	for (size_t i = 0; i < DP_ARRAY_SIZE(cases); i++) {
@@ -409,6 +416,39 @@ static void test_exits_of_part(void)
 		       to[0] == (cases[i].alone ? CODE + 16 : 0),
 		   "exits: %s (%d: %d %d, to 0x%x)", cases[i].what, n, (int)(v[0] - CODE), (int)(v[1] - CODE),
 		   (unsigned)to[0]);
+	}
+}
+
+/* 0: jmp *0x100(,%rax,8); 7: ret; 16: another function: xor; ret; 24: a part: xor; ret */
+static void test_exits_by_table(void)
+{
+	static const int three[] = {0, 8, 16, 19, 24, 27, -1};
+	static const struct {
+		const char *what;
+		u64 words[6];
+		int n;
+	} cases[] = {
+	    {"a table of labels of the function: the jump is none", {CODE + 7, CODE + 7}, 1},
+	    {"one that begins with the function's part has the part's exits, too",
+	     {CODE + 24, CODE + 24, CODE + 26, CODE + 7},
+	     2},
+	    {"and one that has it later", {CODE + 7, CODE + 26, CODE + 7}, 2},
+	    {"a table of functions: the jump is one", {CODE + 16, CODE + 7}, 2},
+	    {"of a part alone it is not known whose it is", {CODE + 24}, 2},
+	    {"what stands behind the table's end is not looked at", {CODE + 7, CODE + 18, CODE + 24, CODE + 7}, 1},
+	    {"no code: the jump is one", {1}, 2},
+	};
+	u64 v[8];
+	struct world w;
+
+	for (size_t i = 0; i < DP_ARRAY_SIZE(cases); i++) {
+		struct dp_exit_env env = {leaves, pointer, (void *)cases[i].words};
+		int n;
+
+		build(&w, "ff24c500010000 c3 9090909090909090 31c0 c3 9090909090 31c0 c3", three, NULL);
+		w.funcs[2].flags |= DP_FUNC_PART;
+		n = dp_code_exits(&w.an, CODE, &env, v, 8, NULL);
+		ok(n == cases[i].n, "exits: %s (%d)", cases[i].what, n);
 	}
 }
 
@@ -688,6 +728,7 @@ int main(void)
 	test_upto();
 	test_exits();
 	test_exits_of_part();
+	test_exits_by_table();
 	test_calls();
 	if (mkdtemp(dir)) {
 		snprintf(path, sizeof(path), "%s/s.c", dir);

@@ -11,7 +11,6 @@
 #include "arch/x86_64/encode.h"
 
 #define HOLES 8
-#define THREAD_MAX 9 /* of what finds the thread */
 
 _Static_assert(sizeof(((struct dp_jit_calls *)0)->numbers) <= DP_JIT_ENTRY, "the numbers stand before the code");
 
@@ -66,43 +65,43 @@ static void give_up_if(struct calls *c, u8 cc)
 }
 
 /* An operand behind the instruction pointer; the instruction ends with it. */
-static void at_address(struct calls *c, u64 address)
+static void at_address(struct dp_emit *e, u64 address)
 {
-	s64 rel = (s64)(address - (dp_emit_here(c->e) + 4));
+	s64 rel = (s64)(address - (dp_emit_here(e) + 4));
 
-	c->e->overflow |= rel != (s32)rel;
-	dp_emit_u32(c->e, (u32)rel);
+	e->overflow |= rel != (s32)rel;
+	dp_emit_u32(e, (u32)rel);
 }
 
 /* The thread's key into rcx, as in hit-entry.S. */
-static void thread_key(struct calls *c)
+static void thread_key(struct dp_emit *e, const struct dp_control *ctl)
+{
+	thread_pointer(e, CX, ctl->caps & DP_CAP_RDFSBASE);
+	op_imm(e, true, ALU_OR, CX, 1);
+}
+
+void dp_direct_slot(struct dp_emit *e, const struct dp_control *ctl)
+{
+	thread_key(e, ctl);
+	dp_emit_bytes(e, "\x48\x69\xd1\x2d\xf4\x51\x58", 7); /* imul $0x5851f42d,%rcx,%rdx */
+	op_reg(e, true, 0xc1, SHIFT_SHR, DX);
+	dp_emit_u8(e, 16);
+	op_imm(e, true, ALU_AND, DX, ctl->nslots - 1);
+	op_reg(e, true, 0xc1, SHIFT_SHL, DX);
+	dp_emit_u8(e, DP_HIT_SLOT_SHIFT);
+	dp_emit_bytes(e, "\x48\x8d\x3d", 3); /* lea slots(%rip),%rdi */
+	at_address(e, ctl->slots);
+	op_regs(e, true, ALU_ADD, DX, DI);
+	op_mem(e, true, 0x3b, CX, AT(DX, DP_HIT_SLOT_HEAD + offsetof(struct dp_hit_slot, owner)));
+}
+
+/* The same, and on if that is so. */
+static void slot(struct calls *c)
 {
 	size_t from = c->e->len;
 
-	if (c->in->ctl->caps & DP_CAP_RDFSBASE)
-		dp_emit_bytes(c->e, "\xf3\x48\x0f\xae\xc1", 5); /* rdfsbase %rcx */
-	else
-		dp_emit_bytes(c->e, "\x64\x48\x8b\x0c\x25\0\0\0\0", 9); /* mov %fs:0,%rcx */
-	c->spare += THREAD_MAX - (u32)(c->e->len - from);
-	op_imm(c->e, true, ALU_OR, CX, 1);
-}
-
-/* The thread's slot into rdx, where it is the first that the thread has looked at. */
-static void slot(struct calls *c)
-{
-	const struct dp_control *ctl = c->in->ctl;
-
-	thread_key(c);
-	dp_emit_bytes(c->e, "\x48\x69\xd1\x2d\xf4\x51\x58", 7); /* imul $0x5851f42d,%rcx,%rdx */
-	op_reg(c->e, true, 0xc1, SHIFT_SHR, DX);
-	dp_emit_u8(c->e, 16);
-	op_imm(c->e, true, ALU_AND, DX, ctl->nslots - 1);
-	op_reg(c->e, true, 0xc1, SHIFT_SHL, DX);
-	dp_emit_u8(c->e, DP_HIT_SLOT_SHIFT);
-	dp_emit_bytes(c->e, "\x48\x8d\x3d", 3); /* lea slots(%rip),%rdi */
-	at_address(c, ctl->slots);
-	op_regs(c->e, true, ALU_ADD, DX, DI);
-	op_mem(c->e, true, 0x3b, CX, AT(DX, DP_HIT_SLOT_HEAD + offsetof(struct dp_hit_slot, owner)));
+	dp_direct_slot(c->e, c->in->ctl);
+	c->spare += DP_DIRECT_SLOT_MAX - (u32)(c->e->len - from);
 	give_up_if(c, CC_NE);
 }
 
@@ -123,7 +122,7 @@ static void place(struct calls *c)
 static void give_up_unless_idle(struct calls *c)
 {
 	dp_emit_bytes(c->e, "\x0f\xa3\x0d", 3); /* bt %ecx,numbers(%rip) */
-	at_address(c, c->numbers);
+	at_address(c->e, c->numbers);
 	give_up_if(c, CC_AE);
 }
 
@@ -164,7 +163,7 @@ static void take_way(struct calls *c)
 	size_t is_idle;
 
 	dp_emit_bytes(c->e, "\x48\x8d\x3d", 3); /* lea ways(%rip),%rdi */
-	at_address(c, c->in->calls->ways);
+	at_address(c->e, c->in->calls->ways);
 	dp_emit_bytes(c->e, "\x0f\xb7\x0c\x4f", 4); /* movzwl (%rdi,%rcx,2),%ecx */
 	op_imm(c->e, false, ALU_CMP, CX, 1);
 	give_up_if(c, CC_B);

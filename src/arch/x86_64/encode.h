@@ -20,6 +20,7 @@ enum {
 	CC_BE = 6,
 	CC_A = 7,
 	CC_S = 8,
+	CC_NS = 9,
 	CC_L = 12,
 	CC_GE = 13,
 	CC_LE = 14,
@@ -170,6 +171,19 @@ static inline void op_regs(struct dp_emit *e, bool wide, enum alu n, u8 to, u8 f
 static inline void test(struct dp_emit *e, bool wide, u8 reg)
 {
 	op_reg(e, wide, 0x85, reg, reg);
+}
+
+/* One of the first eight. */
+static inline void thread_pointer(struct dp_emit *e, u8 reg, bool has_rdfsbase)
+{
+	if (has_rdfsbase) {
+		dp_emit_bytes(e, "\xf3\x48\x0f\xae", 4); /* rdfsbase %reg */
+		dp_emit_u8(e, (u8)(0xc0 | reg));
+	} else {
+		dp_emit_bytes(e, "\x64\x48\x8b", 3); /* mov %fs:0,%reg */
+		dp_emit_u8(e, (u8)(0x04 | reg << 3));
+		dp_emit_bytes(e, "\x25\0\0\0\0", 5);
+	}
 }
 
 static inline void move_imm32(struct dp_emit *e, u8 reg, u32 imm) /* the upper half becomes zero */

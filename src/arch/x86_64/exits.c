@@ -12,12 +12,15 @@
 
 #define MAX_RANGES 64   /* a function and its parts */
 #define CALLED_MAX 4096 /* bytes of a part that may count as another function */
+#define TABLE_MAX 1024  /* entries of a table of addresses that are looked at */
 
 struct range {
 	const struct dp_func *f;
 	bool joined; /* control comes other than by a jump to its start, or goes on in another range */
 	bool tight;  /* no jump fits at one of its exits */
 };
+
+enum way { UNKNOWN, STAYS, LEAVES };
 
 struct search {
 	struct dp_analysis *c;
@@ -27,6 +30,8 @@ struct search {
 	u32 nranges, at;                          /* at: the one that is looked at */
 	const struct dp_func *called[MAX_RANGES]; /* parts that count as other functions */
 	u32 ncalled;
+	u64 table; /* that was looked at last, and what was found */
+	enum way way;
 	u64 *exits;
 	int n, max;
 };
@@ -129,21 +134,66 @@ static int branch_out(struct search *s, const struct dp_insn *in, u64 from, u64 
 	return follow(s, f, from, target == f->lo && in->cls == DP_INSN_JMP_REL);
 }
 
+/*
+ * A jump through a table of addresses. Where the table ends is not known: at the latest with what is no label of the
+ * function's. Addresses in parts that stand in front of one or between two make those the function's.
+ */
+static int look_through(struct search *s, u64 from, u64 table, enum way *way)
+{
+	const struct dp_func *parts[MAX_RANGES], *g;
+	u32 nparts = 0;
+	u64 to;
+
+	*way = UNKNOWN;
+	for (u64 i = 0; i < TABLE_MAX; i++) {
+		int rc = s->env->pointer(s->env->arg, table + 8 * i, &to);
+
+		if (rc < 0)
+			return dp_fail(s->err, E_FILE_MEMORY, "0x%llx", (unsigned long long)table);
+		if (!rc || !dp_code_at(s->c, to))
+			return 0;
+		if (*way == UNKNOWN)
+			*way = LEAVES;
+		rc = function_at(s, to, &g);
+		if (rc || !g || (to == g->lo && is_function(s, g)))
+			return rc;
+		if (known(s, g)) {
+			*way = STAYS;
+			for (; nparts && !rc; nparts--)
+				rc = follow(s, parts[nparts - 1], from, false);
+		} else if (!is_function(s, g) && nparts < MAX_RANGES) {
+			if (!nparts || parts[nparts - 1] != g)
+				parts[nparts++] = g;
+		} else { /* in another function */
+			return 0;
+		}
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
 static int indirect_jump(struct search *s, const struct dp_text *t, const struct dp_func *f,
 			 const struct dp_trail *trail, const struct dp_insn *in, u64 off)
 {
 	struct dp_indirect ind;
-	int rc;
+	u64 table;
+	int rc = 0;
 
 	dp_indirect_trace(t, trail, in, off, &ind);
 	s->ranges[s->at].joined = true;
 	if (ind.kind == DP_INDIRECT_TABLE || ind.kind == DP_INDIRECT_SUM)
 		return 0;
-	rc = s->env->internal(s->env->arg, f, ind.kind == DP_INDIRECT_MEMORY && ind.indexed ? ind.table : 0);
-	if (rc < 0)
+	table = ind.kind == DP_INDIRECT_MEMORY && ind.indexed ? ind.table : 0;
+	if (table && table != s->table) {
+		rc = look_through(s, t->lo + off, table, &s->way);
+		s->table = table;
+	}
+	if (rc || (table && s->way == STAYS))
+		return rc;
+	if ((!table || s->way == UNKNOWN) && s->env->leaves(s->env->arg, f) < 0)
 		return doubt(s, "an indirect jump may stay inside or leave", t->lo + off);
-	if (!rc)
-		add_exit(s, t->lo + off, DP_EXIT_ELSEWHERE);
+	add_exit(s, t->lo + off, DP_EXIT_ELSEWHERE);
 	return 0;
 }
 
@@ -266,6 +316,7 @@ static int search_from(struct search *s, const struct dp_func *f)
 	s->ranges[0] = (struct range){.f = f};
 	s->nranges = 1;
 	s->n = 0;
+	s->table = 0;
 	for (s->at = 0; s->at < s->nranges && !rc; s->at++)
 		rc = scan(s, s->ranges[s->at].f);
 	return rc;

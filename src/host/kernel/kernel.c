@@ -344,8 +344,8 @@ static int add_event(struct dp_kernel *k, struct dp_event *ev, u64 addr, const s
 		d.watch_len = (u16)ev->watch_len;
 		d.watch_type = (u16)ev->watch_type;
 		d.maxactive = (u32)ev->maxactive;
-		if (words && d.flags & DP_DEV_USER && !ev->is_return && !words->log_on_fault &&
-		    (ev->prog.logmax || ev->prog.rpn.ex_logmax) && may_fault(k->file, d.offset))
+		if (words && d.flags & DP_DEV_USER && !ev->is_return && !words->log_on_fault && ev->prog.logmax &&
+		    may_fault(k->file, d.offset))
 			d.flags |= DP_DEV_WAITS;
 		if (words) {
 			d.locals = words->locals;
@@ -624,6 +624,7 @@ static void probe_info(void *session, u32 i, struct dp_probe_info *out)
 	u32 how = state_of(k, i, &addr);
 
 	*out = (struct dp_probe_info){.event = p->event,
+				      .name = p->event->name,
 				      .symbol = p->symbol,
 				      .offset = p->offset,
 				      .addr = addr,

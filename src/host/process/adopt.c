@@ -82,10 +82,12 @@ static void note_outcome(struct dp_session *s, const struct dp_block *t, u32 i, 
 
 	if (patch && patch->len == 1)
 		p->outcome = DP_OUTCOME_TRAP;
+	if (sp->direct && !sp->calls && dp_jit_usable(&t->ctl) && alone_at_address(t, i)) {
+		p->ncompiled++;
+		p->nplain++;
+	}
 	if (t->probes[i].prog.compiled)
 		p->ncompiled = p->nsites;
-	else if (sp->direct && !sp->calls && dp_jit_usable(&t->ctl) && alone_at_address(t, i))
-		p->ncompiled++;
 }
 
 static bool is_guard(const struct dp_probe_rt *rt)
@@ -113,11 +115,12 @@ static bool same_probes(struct dp_session *s, const struct dp_block *t, const st
 	s->changes.has_globals = s->globals_off != 0;
 	if (s->globals_off && !dp_is_shared_at(s->pid, s->opt.globals_fd, t->ctl.rings_hi))
 		return false;
+	s->stretches.guarded = t->ctl.stretches != 0;
 	dp_compile_lay_out(s, s->spots, s->nspots);
 	dp_spots_sort(s->spots, s->nspots); /* as the block has its probes */
 	for (u32 i = 0; i < s->nprobes; i++) {
 		s->probes[i].outcome = DP_OUTCOME_JUMP;
-		s->probes[i].ncompiled = 0;
+		s->probes[i].ncompiled = s->probes[i].nplain = 0;
 	}
 	for (u32 i = 0; i < t->ctl.nprobes; i++) {
 		if (!stands(t, mem, t->probes[i].addr))

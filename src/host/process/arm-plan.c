@@ -72,12 +72,12 @@ static void tell_dropped(struct dp_session *s)
 		} else if (p->dropped) {
 			dp_session_say(s, "left out in process %d: %s:%s+0x%llx: %s: %s", (int)s->pid, p->module,
 				       p->symbol, (unsigned long long)p->offset, dp_error_info(p->why)->name,
-				       p->reason);
+				       dp_error_info(p->why)->sentence);
 		}
 	}
 	if (last)
 		dp_session_say(s, "%u of %u functions left out (the last one: %s: %s)", dropped, all,
-			       dp_error_info(last->why)->name, last->reason);
+			       dp_error_info(last->why)->name, dp_error_info(last->why)->sentence);
 }
 
 /* A spot that could not be planned takes its probe with it; where the others cannot do without it, it is an error. */
@@ -95,14 +95,14 @@ int dp_arm_settle(struct dp_session *s, const struct dp_spot *spots, u32 n, stru
 		if (sp->outcome < p->outcome) {
 			p->outcome = sp->outcome;
 			p->why = sp->why;
-			snprintf(p->reason, sizeof(p->reason), "%s", dp_error_info(sp->why)->sentence);
 		}
 		if (sp->outcome != DP_OUTCOME_REFUSED)
 			continue;
 		if (!is_optional(s, p)) {
-			int r = dp_fail(err, E_ARM_SITE, "%s:%s+0x%llx (0x%llx): %s: %s", p->module, p->symbol,
-					(unsigned long long)p->offset, (unsigned long long)sp->addr,
-					dp_error_info(sp->why)->name, dp_error_info(sp->why)->sentence);
+			int r = dp_fail(err, E_ARM_SITE, "%s:%s+0x%llx (0x%llx): %s: %s", p->module,
+					p->symbol ? p->symbol : "", (unsigned long long)p->offset,
+					(unsigned long long)sp->addr, dp_error_info(sp->why)->name,
+					dp_error_info(sp->why)->sentence);
 
 			dp_error_hint(err, "%s", dp_error_info(sp->why)->hint);
 			return r;
@@ -206,6 +206,8 @@ int dp_arm_check_bytes(struct arming *a, struct dp_error *err)
 		bool there = has_file(&a->now, p);
 		int r = there ? check_patch(&look, &a->old, p, err) : -EAGAIN;
 
+		if (i % DP_MANY_PATCHES == DP_MANY_PATCHES - 1)
+			dp_process_rest(&a->s->proc, false);
 		for (u32 k = 0; r && there && !(p->patch.file & DP_FILE_STAYS) && k < LOOKS; k++) {
 			struct dp_maps maps;
 

@@ -68,6 +68,8 @@ struct dp_range *dp_merge_areas(const struct dp_space *sp, u32 first, u32 *n);
 struct dp_patch *dp_plan_patches(const struct dp_plan *plan);
 /* Whether a patch has a trapping byte that raises SIGSEGV. */
 bool dp_plan_needs_segv(const struct dp_plan *plan);
+/* Bytes that the programs of its probes take, at most. */
+u64 dp_control_programs(const struct dp_session *s);
 /* Bytes that its tables take, at most, for so many spots. */
 u64 dp_control_tables(u64 nspots);
 
@@ -96,6 +98,9 @@ extern const struct dp_part dp_calls_part, dp_watch_part, dp_pages_part, dp_sema
 /* session-parts.c */
 int dp_parts_step(struct arming *a, enum dp_part_step step, struct dp_error *err);
 int dp_parts_thread(struct dp_session *s, pid_t tid, struct dp_error *err);
+
+/* Whose files take memory as long as they are not given back, of which there are some megabytes. */
+#define DP_MANY_PATCHES 16384
 
 /* arm-plan.c, for all three that make a plan: arm.c, extend.c, change.c */
 int dp_arm_mark_busy(struct dp_space *space, const struct dp_maps *maps, const struct dp_process *proc);

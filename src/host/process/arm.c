@@ -53,12 +53,10 @@ static u32 processors(void)
 
 static void make_layout(struct dp_session *s, struct layout *l)
 {
-	u64 code = 0;
+	u64 code = dp_control_programs(s);
 	u32 n = s->nspots;
 	bool pages = dp_pages_any(s);
 
-	for (u32 i = 0; i < s->nprobes; i++)
-		code += s->probes[i].event ? DP_ALIGN_UP(s->probes[i].event->prog.len, 16) + 16 : 0;
 	s->changes.probes = s->opt.grows ? power_of_two(DP_MAX(1024u, 4 * s->nprobes)) : s->nprobes;
 	s->changes.words = s->opt.grows ? power_of_two(DP_MAX(32768u, 8 * s->nwords)) : s->nwords;
 	code += s->watch.n * (sizeof(struct dp_probe_rt) + sizeof(struct dp_watch_rt)) + 64;
@@ -150,6 +148,8 @@ static int make_plan(struct arming *a, struct dp_error *err)
 	     dp_others_avoid(&s->plan, s->pid, s->region, NULL, s->stops ? NULL : &a->mem, err)) ||
 	    (s->opt.skip_refused && dp_foreign_avoid(&s->plan, s->spots, s->nspots, &a->mem, err)))
 		return -dp_error_info(E_ARM_NOMEM)->number;
+	/* Of code that is mapped twice they come in turn. Without memory the plan sorts them. */
+	DP_SORT_BY(s->spots, s->nspots, addr);
 	if (dp_plan_build(&s->plan, s->spots, s->nspots, a->entries, s->opt.allow_trap))
 		return dp_fail(err, E_ARM_NOMEM, "plan");
 	dp_arm_name_files(&s->plan, &s->proc, s->spots, s->nspots);
@@ -324,8 +324,9 @@ static int map_rings(struct arming *a, struct dp_error *err)
 			       (unsigned long long)a->lay.ring_size);
 	*s->rings.at = *g;
 	s->rings.at->owner_pid = (u32)getpid();
-	if (s->nwords)
-		memcpy((u8 *)s->rings.at + s->words_off, s->words, s->nwords * 8ull);
+	for (u32 i = 0; i < s->nwords; i++)
+		if (s->words[i]) /* of the file only pages that are written take memory */
+			((u64 *)((u8 *)s->rings.at + s->words_off))[i] = s->words[i];
 	a->ctl->rings = addr;
 	a->ctl->rings_hi = addr + size;
 	a->ctl->ring0 = addr + g->rings_off;
@@ -417,17 +418,25 @@ static void collect_stats(struct arming *a)
 	st->resident_bytes += DP_ALIGN_UP(a->s->plan.code_len, PAGE);
 }
 
-/* What is about to stand in the process, in a place where it cannot be changed by the process. */
+/* What is about to stand in the process, in a place where it cannot be changed by the process: a->ctl is that. */
 static int remember(struct arming *a, struct dp_error *err)
 {
 	struct dp_session *s = a->s;
 	int r;
 
 	dp_block_free(&s->block);
-	r = dp_block_of_image(&s->block, a->ctl, a->ctl->size, s->control, (const struct dp_blob_head *)dp_blob, err);
-	if (!r)
-		dp_record_write(s);
-	return r;
+	r = dp_block_take_image(&s->block, a->ctl, (const struct dp_blob_head *)dp_blob, err);
+	if (r) {
+		a->ctl = NULL;
+		return r;
+	}
+	if (!s->opt.grows && !dp_pages_any(s)) { /* the plan's are for those who change it later */
+		dp_free(s->plan.homes);
+		s->plan.homes = NULL;
+		s->plan.nhomes = 0;
+	}
+	dp_record_write(s);
+	return 0;
 }
 
 static bool all_guarded(const struct dp_session *s)
@@ -470,14 +479,20 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 		r = dp_mem_open(&a.mem, s->pid, err);
 	if (!r)
 		r = dp_stretches_guard(s, err);
+	if (s->nspots >= DP_MANY_PATCHES) /* names were looked through; from here on code is looked at */
+		dp_process_rest(&s->proc, true);
 	if (!r)
 		r = plan_and_settle(&a, err);
+	if (s->plan.npatches >= DP_MANY_PATCHES)
+		dp_process_rest(&s->proc, false);
 	if (!r)
 		r = dp_build_control(&a, err);
 	if (!r)
 		r = remember(&a, err);
 	if (!r)
 		r = dp_arm_check_bytes(&a, err);
+	if (s->plan.npatches >= DP_MANY_PATCHES)
+		dp_process_rest(&s->proc, false);
 	dp_look_at_way();
 	if (!r)
 		r = dp_tracer_attach(&a.tracer, s->pid, err);
@@ -523,6 +538,5 @@ int dp_arm(struct dp_session *s, struct dp_error *err)
 		close(a.rings_fd);
 	free(a.mapping);
 	free(a.areas);
-	free(a.ctl);
 	return r;
 }

@@ -59,14 +59,6 @@ u64 dp_changes_jit(const struct dp_session *s, u64 size)
 	return s->opt.grows ? DP_ALIGN_UP(MiB + 4 * size, PAGE) : size;
 }
 
-static void free_probe(struct dp_probe *p)
-{
-	if (p->event)
-		dp_event_free(p->event);
-	free(p->event);
-	memset(p, 0, sizeof(*p));
-}
-
 /* Places at the end that nobody has are none. */
 static void trim_probes(struct dp_session *s)
 {
@@ -153,7 +145,7 @@ bool dp_session_can_change(struct dp_session *s, u32 *words)
 		if (s->probes[i].leaving && s->probes[i].paused)
 			s->probes[i].leaving = false;
 		else if (s->probes[i].leaving)
-			free_probe(&s->probes[i]);
+			dp_probe_free(&s->probes[i]);
 	*words = c->words;
 	if (!s->armed || !c->size || c->unsure || c->busy || !s->plan.npoints)
 		return false;
@@ -305,10 +297,7 @@ static int find_blocks(struct change *c)
 
 	c->first_size = tables_size(&c->both) +
 			(c->nspots + s->watch.n) * (sizeof(struct dp_probe_rt) + sizeof(struct dp_watch_rt));
-	for (u32 i = 0; i < s->nprobes; i++)
-		if (s->probes[i].event && !s->probes[i].leaving)
-			c->first_size += DP_ALIGN_UP(s->probes[i].event->prog.len, 16) + 16;
-	c->first_size = DP_ALIGN_UP(c->first_size, PAGE);
+	c->first_size = DP_ALIGN_UP(c->first_size + dp_control_programs(s), PAGE);
 	c->second_size = DP_ALIGN_UP(tables_size(&c->next), PAGE);
 	all = c->first_size + c->second_size;
 	if (used->hi && all > used->lo - lo)
@@ -511,13 +500,16 @@ static const struct dp_planned *patch_over(const struct dp_plan *plan, u64 addr,
 /* A second hit, in a detour that goes, has its like in one that comes; 0: pc is none, or there is none. */
 static u64 second_hit(const struct change *c, const struct dp_planned *p, u64 pc)
 {
+	const struct dp_displaced *v = dp_displaced_by(&c->a.s->plan, p);
 	const struct dp_planned *q;
+	u16 after;
 	u8 i = 0, k;
 
-	while (i < p->win.ninsns && (!p->detour.after[i] || pc != p->detour_addr + p->detour.after[i]))
+	while (i < p->win.ninsns && (!v[i].after || pc != p->detour_addr + v[i].after))
 		i++;
 	q = i < p->win.ninsns ? patch_over(&c->next, p->start + p->win.off[i], &k) : NULL;
-	return q && q->detour.after[k] ? q->detour_addr + q->detour.after[k] : 0;
+	after = q ? dp_displaced_by(&c->next, q)[k].after : 0;
+	return after ? q->detour_addr + after : 0;
 }
 
 /*
@@ -533,7 +525,7 @@ static u64 move_of(const struct change *c, const struct dp_planned *p, const str
 
 	if (second)
 		return second;
-	return q ? q->detour_addr + q->detour.copy[k] : to ? to : addr;
+	return q ? q->detour_addr + dp_displaced_by(&c->next, q)[k].copy : to ? to : addr;
 }
 
 /* Program counters on bytes that are displaced now, and those in detours that go. */
@@ -622,10 +614,13 @@ static void forget_points(struct dp_plan *plan)
 {
 	u8 *used = calloc(1, plan->npoints + 1ull);
 
-	for (u32 i = 0; used && i < plan->npatches; i++)
+	for (u32 i = 0; used && i < plan->npatches; i++) {
+		const struct dp_displaced *v = dp_displaced_by(plan, &plan->patches[i]);
+
 		for (u8 k = 0; k < plan->patches[i].win.ninsns; k++)
-			if (plan->patches[i].detour.point[k] != DP_NO_POINT)
-				used[plan->patches[i].detour.point[k]] = 1;
+			if (v[k].point != DP_NO_POINT)
+				used[v[k].point] = 1;
+	}
 	for (u32 i = 0; used && i < plan->npoints; i++)
 		if (!used[i])
 			plan->points[i] = (struct dp_point){.addr = 0};
@@ -677,7 +672,7 @@ void dp_session_cancel(struct dp_session *s)
 		else if (p->leaving)
 			p->paused = false;
 		if (p->fresh && !p->resumed)
-			free_probe(p);
+			dp_probe_free(p);
 		p->leaving = p->fresh = p->resumed = false;
 	}
 	dp_session_forget_idle(s);

@@ -35,6 +35,8 @@ int dp_compile_spot(const struct dp_session *s, const struct dp_spot *sp, const 
 /* Whether its program is not there yet, and whether it may be compiled; and programs. */
 bool dp_compile_is_due(const struct dp_session *s, const struct dp_probe *p);
 bool dp_compile_is_wanted(const struct dp_session *s, const struct dp_spot *sp);
+/* The bytes alone; or also what else a program has. */
+bool dp_compile_has_same_code(const struct dp_program *a, const struct dp_program *b);
 bool dp_compile_is_same(const struct dp_program *a, const struct dp_program *b);
 
 #endif

@@ -125,8 +125,19 @@ static int plan_more(struct arming *a, struct dp_plan *more, struct dp_spot *spo
 }
 
 /* Both, as the control block is to have them; the space stays where it is. */
-static int plan_both(const struct dp_plan *plan, const struct dp_plan *more, struct dp_plan *both)
+static int plan_both(const struct dp_plan *plan, struct dp_plan *more, struct dp_plan *both)
 {
+	both->ndisplaced = both->cap_displaced = plan->ndisplaced + more->ndisplaced;
+	both->displaced = dp_alloc((both->ndisplaced + 1ull) * sizeof(*both->displaced));
+	if (!both->displaced)
+		return -ENOMEM;
+	if (plan->ndisplaced)
+		memcpy(both->displaced, plan->displaced, plan->ndisplaced * sizeof(*both->displaced));
+	if (more->ndisplaced)
+		memcpy(both->displaced + plan->ndisplaced, more->displaced,
+		       more->ndisplaced * sizeof(*both->displaced));
+	for (u32 i = 0; i < more->npatches; i++) /* whose code is made already */
+		more->patches[i].first += plan->ndisplaced;
 	both->points = more->points;
 	both->npoints = more->npoints;
 	both->cap_points = more->cap_points;

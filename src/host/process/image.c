@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "host/process/arm-priv.h"
+#include "host/process/compile-calls.h"
 #include "host/process/hold.h"
 
 /* The space's areas from the first-th on, sorted and joined; NULL: no memory. */
@@ -88,14 +89,33 @@ static void first_stack(const struct arming *a, struct dp_control *c)
 			c->stack = (struct dp_range){a->now.v[i].lo, a->now.v[i].hi};
 }
 
-static u64 put(u8 *base, u64 *at, u64 origin, const void *data, u64 size)
+/* The image of a control block that is being filled in, up to `at`. It will stand at origin in the process. */
+struct image {
+	union {
+		u8 *base;
+		struct dp_control *ctl;
+	};
+	u64 at, origin;
+};
+
+/* Room for a table, and where it will stand. */
+static void *make_room(struct image *im, u64 size, u64 *addr)
 {
-	u64 where = DP_ALIGN_UP(*at, 16);
+	u64 where = DP_ALIGN_UP(im->at, 16);
+
+	im->at = where + size;
+	*addr = im->origin + where;
+	return im->base + where;
+}
+
+static u64 put(struct image *im, const void *data, u64 size)
+{
+	u64 addr;
+	void *to = make_room(im, size, &addr);
 
 	if (size)
-		memcpy(base + where, data, size);
-	*at = where + size;
-	return origin + where;
+		memcpy(to, data, size);
+	return addr;
 }
 
 struct dp_patch *dp_plan_patches(const struct dp_plan *plan)
@@ -108,16 +128,17 @@ struct dp_patch *dp_plan_patches(const struct dp_plan *plan)
 }
 
 /* All of the plan that a control block holds. */
-static void put_plan(struct dp_control *c, const struct dp_plan *plan, const struct dp_patch *patches,
-		     const struct dp_range *areas, u32 nareas, u64 *at, u64 origin)
+static void put_plan(struct image *im, const struct dp_plan *plan, const struct dp_range *areas, u32 nareas)
 {
-	u8 *base = (u8 *)c;
+	struct dp_control *c = im->ctl;
+	struct dp_patch *patches = make_room(im, plan->npatches * sizeof(*patches), &c->patches);
 
-	c->points = put(base, at, origin, plan->points, plan->npoints * sizeof(*plan->points));
-	c->redirects = put(base, at, origin, plan->redirects, plan->nredirects * sizeof(*plan->redirects));
-	c->homes = put(base, at, origin, plan->homes, plan->nhomes * sizeof(*plan->homes));
-	c->patches = put(base, at, origin, patches, plan->npatches * sizeof(*patches));
-	c->areas = put(base, at, origin, areas, nareas * sizeof(*areas));
+	for (u32 i = 0; i < plan->npatches; i++)
+		patches[i] = plan->patches[i].patch;
+	c->points = put(im, plan->points, plan->npoints * sizeof(*plan->points));
+	c->redirects = put(im, plan->redirects, plan->nredirects * sizeof(*plan->redirects));
+	c->homes = put(im, plan->homes, plan->nhomes * sizeof(*plan->homes));
+	c->areas = put(im, areas, nareas * sizeof(*areas));
 	c->npoints = plan->npoints;
 	c->nredirects = plan->nredirects;
 	c->nhomes = plan->nhomes;
@@ -201,63 +222,103 @@ static void fill_watches(const struct dp_session *s, struct dp_control *ctl, str
 	}
 }
 
-/* The programs, their probes, and the plan. */
-static int put_all(struct dp_session *s, struct dp_control *c, const struct dp_plan *plan, const struct dp_spot *spots,
-		   u32 nspots, const struct dp_range *areas, u32 nareas, u64 *at, u64 origin)
+/*
+ * The program of a probe that is to be there, which is *last from then on; NULL: the probe is not. *again: the one
+ * before has the same, as the probes of a pattern and many lines have.
+ */
+static const struct dp_program *next_program(const struct dp_session *s, u32 i, const struct dp_program **last,
+					     bool *again)
 {
-	u8 *base = (u8 *)c;
-	u64 *code_addr = calloc(s->nprobes + 1ull, sizeof(*code_addr));
-	struct dp_probe_rt *rt = calloc(nspots + s->watch.n + 1ull, sizeof(*rt));
-	struct dp_watch_rt *watches = calloc(s->watch.ngroups + 1ull, sizeof(*watches));
-	struct dp_patch *patches = dp_plan_patches(plan);
-	int r = code_addr && rt && watches && patches && areas ? 0 : -ENOMEM;
+	const struct dp_probe *p = &s->probes[i];
 
-	if (!r) {
-		for (u32 i = 0; i < s->nprobes; i++)
-			if (s->probes[i].event && !s->probes[i].leaving)
-				code_addr[i] = put(base, at, origin, s->probes[i].event->prog.code,
-						   s->probes[i].event->prog.len);
-		c->nprobes = fill_probes(s, plan, spots, nspots, rt, code_addr);
-		fill_watches(s, c, rt, watches, code_addr);
-		put_plan(c, plan, patches, areas, nareas, at, origin);
-		c->probes = put(base, at, origin, rt, c->nprobes * sizeof(*rt));
-		c->watches = put(base, at, origin, watches, s->watch.ngroups * sizeof(*watches));
-		c->nwatches = s->watch.ngroups;
+	if (!p->event || p->leaving)
+		return NULL;
+	*again = *last && dp_compile_has_same_code(&p->event->prog, *last);
+	*last = &p->event->prog;
+	return *last;
+}
+
+/* Where the program of each probe stands: once, where the one before has the same. */
+static void put_programs(const struct dp_session *s, struct image *im, u64 *code_addr)
+{
+	const struct dp_program *last = NULL, *prog;
+	bool again = false;
+	u64 at = 0;
+
+	for (u32 i = 0; i < s->nprobes; i++) {
+		prog = next_program(s, i, &last, &again);
+		if (!prog)
+			continue;
+		at = again ? at : put(im, prog->code, prog->len);
+		code_addr[i] = at;
 	}
+}
+
+u64 dp_control_programs(const struct dp_session *s)
+{
+	const struct dp_program *last = NULL, *prog;
+	bool again = false;
+	u64 size = 0;
+
+	for (u32 i = 0; i < s->nprobes; i++) {
+		prog = next_program(s, i, &last, &again);
+		size += prog && !again ? DP_ALIGN_UP(prog->len, 16) + 16 : 0;
+	}
+	return size;
+}
+
+/* The programs, their probes, and the plan. The image is zero where nothing has been put. */
+static int put_all(struct dp_session *s, struct image *im, const struct dp_plan *plan, const struct dp_spot *spots,
+		   u32 nspots, const struct dp_range *areas, u32 nareas)
+{
+	struct dp_control *c = im->ctl;
+	u64 *code_addr = calloc(s->nprobes + 1ull, sizeof(*code_addr));
+	struct dp_watch_rt *watches;
+	struct dp_probe_rt *rt;
+
+	if (!code_addr || !areas) {
+		free(code_addr);
+		return -ENOMEM;
+	}
+	put_programs(s, im, code_addr);
+	watches = make_room(im, s->watch.ngroups * sizeof(*watches), &c->watches);
+	rt = make_room(im, 0, &c->probes); /* how many they are is known when they are there */
+	c->nprobes = fill_probes(s, plan, spots, nspots, rt, code_addr);
+	fill_watches(s, c, rt, watches, code_addr);
+	im->at += c->nprobes * sizeof(*rt);
+	c->nwatches = s->watch.ngroups;
+	put_plan(im, plan, areas, nareas); /* whose points have got their probes */
 	free(code_addr);
-	free(rt);
-	free(watches);
-	free(patches);
-	return r;
+	return 0;
 }
 
 int dp_build_control(struct arming *a, struct dp_error *err)
 {
 	struct dp_session *s = a->s;
 	struct dp_plan *plan = &s->plan;
-	u8 *base = calloc(1, a->lay.control_size);
-	struct dp_control *c = (struct dp_control *)base;
-	u64 at = sizeof(*c), origin = s->control;
+	struct image im = {
+	    .base = dp_alloc(a->lay.control_size), .at = sizeof(struct dp_control), .origin = s->control};
+	struct dp_control *c = im.ctl;
 	struct dp_range pages[DP_PAGES_RANGES];
 
 	a->areas = dp_merge_areas(&plan->space, 0, &a->nareas);
-	if (!base || put_all(s, c, plan, s->spots, s->nspots, a->areas, a->nareas, &at, origin)) {
-		free(base);
+	if (!c || put_all(s, &im, plan, s->spots, s->nspots, a->areas, a->nareas)) {
+		dp_free(c);
 		return dp_fail(err, E_ARM_NOMEM, "control block");
 	}
 	a->ctl = c;
-	c->unwind = s->unwind.n ? origin + dp_unwind_place(&s->unwind, base, &at, origin) : 0;
+	c->unwind = s->unwind.n ? im.origin + dp_unwind_place(&s->unwind, im.base, &im.at, im.origin) : 0;
 	c->exits = s->exits;
 	c->npages = dp_pages_ranges(s, pages);
-	c->pages = put(base, &at, origin, pages, c->npages * sizeof(*pages));
+	c->pages = put(&im, pages, c->npages * sizeof(*pages));
 	c->pagemap = -1;
 	c->copies = s->region + a->lay.copies;
 	c->copies_lo = s->region + a->lay.copy_code;
 	c->copies_hi = s->region + a->lay.rings;
 	c->magic = DP_CONTROL_MAGIC;
 	c->abi = DP_ABI;
-	c->self = origin;
-	c->size = at;
+	c->self = im.origin;
+	c->size = im.at;
 	c->slots = s->region + a->lay.slots;
 	c->nslots = a->lay.nslots;
 	c->tids = s->region + a->lay.tids;
@@ -287,23 +348,23 @@ u64 dp_control_tables(u64 nspots)
 int dp_build_next(struct arming *a, const struct dp_plan *plan, const struct dp_spot *spots, u32 nspots, u64 origin,
 		  u64 size, struct dp_error *err)
 {
-	struct dp_control *c = calloc(1, size);
+	struct image im = {.base = dp_alloc(size), .at = sizeof(struct dp_control), .origin = origin};
+	struct dp_control *c = im.ctl;
 	u32 nareas = 0;
 	struct dp_range *areas = dp_merge_areas(&plan->space, 0, &nareas);
-	u64 at = sizeof(*c);
 	int r = c ? 0 : -ENOMEM;
 
 	if (!r) {
 		*c = a->s->block.ctl;
 		c->exits = a->s->exits;
 		c->unwind = a->s->changes.unwind ? a->s->changes.unwind : c->unwind;
-		r = put_all(a->s, c, plan, spots, nspots, areas, nareas, &at, origin);
+		r = put_all(a->s, &im, plan, spots, nspots, areas, nareas);
 		c->self = origin;
-		c->size = at;
+		c->size = im.at;
 	}
 	free(areas);
 	if (r) {
-		free(c);
+		dp_free(c);
 		return dp_fail(err, E_ARM_NOMEM, "control block");
 	}
 	a->ctl = c;
@@ -312,26 +373,23 @@ int dp_build_next(struct arming *a, const struct dp_plan *plan, const struct dp_
 
 int dp_rebuild_control(struct arming *a, const struct dp_plan *plan, u64 origin, u64 most, struct dp_error *err)
 {
-	u8 *base = calloc(1, most);
-	struct dp_patch *patches = dp_plan_patches(plan);
-	struct dp_control *c = (struct dp_control *)base;
+	struct image im = {.base = dp_alloc(most), .at = sizeof(struct dp_control), .origin = origin};
+	struct dp_control *c = im.ctl;
 	u32 nareas = 0;
 	struct dp_range *areas = dp_merge_areas(&plan->space, 0, &nareas);
-	u64 at = sizeof(*c), size = at + plan->npoints * sizeof(*plan->points) + plan->npatches * sizeof(*patches) +
-				    nareas * sizeof(*areas) +
-				    ((u64)plan->nredirects + plan->nhomes) * sizeof(*plan->homes) + 5 * 16;
-	int r = base && patches && areas && size <= most ? 0 : dp_fail(err, E_ARM_NOMEM, "control block");
+	u64 size = im.at + plan->npoints * sizeof(*plan->points) + plan->npatches * sizeof(struct dp_patch) +
+		   nareas * sizeof(*areas) + ((u64)plan->nredirects + plan->nhomes) * sizeof(*plan->homes) + 5 * 16;
+	int r = c && areas && size <= most ? 0 : dp_fail(err, E_ARM_NOMEM, "control block");
 
 	if (!r) {
 		*c = a->s->block.ctl;
-		put_plan(c, plan, patches, areas, nareas, &at, origin);
+		put_plan(&im, plan, areas, nareas);
 		c->self = origin;
-		c->size = at;
+		c->size = im.at;
 		a->ctl = c;
-		base = NULL;
+	} else {
+		dp_free(c);
 	}
-	free(base);
-	free(patches);
 	free(areas);
 	return r;
 }

@@ -450,12 +450,9 @@ static bool seize_patiently(pid_t pid)
 	bool alone = false;
 
 	while (ptrace(PTRACE_SEIZE, pid, 0, 0)) {
-		char tracer[16] = "0";
-
 		if (errno != EPERM || alone || dp_now_ns() > end)
 			return false;
-		dp_status_field(pid, pid, "TracerPid", tracer, sizeof(tracer));
-		alone = !strcmp(tracer, "0"); /* gone between the attempt and the question: one more */
+		alone = !dp_tracer_of(pid, pid); /* gone between the attempt and the question: one more */
 		if (!alone)
 			usleep(LOOK_US);
 	}

@@ -37,6 +37,7 @@ int dp_compile_spot(const struct dp_session *s, const struct dp_spot *sp, const 
 			     .shared = to->shared,
 			     .is_way = to->is_way,
 			     .number = to->number,
+			     .loads = s->stretches.guarded,
 			     .rt = &rt};
 
 	addresses(s, dp_spot_probe(s, sp), &rt);
@@ -73,10 +74,15 @@ bool dp_compile_is_wanted(const struct dp_session *s, const struct dp_spot *sp)
 	       sp->site.outcome != DP_OUTCOME_REFUSED;
 }
 
+bool dp_compile_has_same_code(const struct dp_program *a, const struct dp_program *b)
+{
+	return a->len == b->len && (a->code == b->code || !memcmp(a->code, b->code, a->len));
+}
+
 bool dp_compile_is_same(const struct dp_program *a, const struct dp_program *b)
 {
-	return a->len == b->len && a->jmpmax == b->jmpmax && a->logmax == b->logmax &&
-	       !memcmp(&a->rpn, &b->rpn, sizeof(a->rpn)) && !memcmp(a->code, b->code, a->len);
+	return a->jmpmax == b->jmpmax && a->logmax == b->logmax && !memcmp(&a->rpn, &b->rpn, sizeof(a->rpn)) &&
+	       dp_compile_has_same_code(a, b);
 }
 
 /* The same program with the same variables: one piece of code serves both. They follow one another. */
@@ -139,10 +145,12 @@ struct kinds {
 /* Programs of the Dynamic Probes language have variables, whose addresses are in the code. */
 static bool is_alike(const struct dp_session *s, const struct dp_spot *a, const struct dp_spot *b)
 {
-	const struct dp_program *x = &dp_spot_probe(s, a)->event->prog, *y = &dp_spot_probe(s, b)->event->prog;
+	const struct dp_probe *p = dp_spot_probe(s, a), *q = dp_spot_probe(s, b);
+	const struct dp_program *x = &p->event->prog, *y = &q->event->prog;
 
-	return dp_entry_for(&a->site) == dp_entry_for(&b->site) && !x->rpn.ex_mask && !y->rpn.ex_mask &&
-	       x->len == y->len && !memcmp(x->code, y->code, x->len);
+	if (dp_entry_for(&a->site) != dp_entry_for(&b->site))
+		return false;
+	return x->rpn.ex_mask || y->rpn.ex_mask ? is_copy(p, q) : dp_compile_has_same_code(x, y);
 }
 
 /* NULL: it is none of them. */
@@ -344,6 +352,7 @@ int dp_compile_write(struct arming *a, const struct dp_spot *spots, u32 n, const
 			continue;
 		if (write_direct(&w, sp)) {
 			dp_spot_probe(s, sp)->ncompiled += !sp->calls;
+			dp_spot_probe(s, sp)->nplain += !sp->calls;
 			continue;
 		}
 		if (!dp_jump_make(all + (sp->direct - to.lo), sp->direct, entry))

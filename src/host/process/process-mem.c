@@ -12,6 +12,9 @@
 
 #include "host/process/process-priv.h"
 
+#define PAGE 4096ull
+#define AHEAD 14u /* pages; with the two that what is asked for may be in, all that there is room for */
+
 int dp_mem_open(struct dp_mem *m, pid_t pid, struct dp_error *err)
 {
 	char path[64];
@@ -63,19 +66,25 @@ int dp_mem_write(const struct dp_mem *m, u64 addr, const void *buf, size_t n, st
 	return move(m, addr, (void *)buf, n, true, err);
 }
 
+static bool read_into(struct dp_mem_look *l, u64 lo, u64 hi, struct dp_error *err)
+{
+	bool good = !dp_mem_read(l->mem, lo, l->bytes, hi - lo, err);
+
+	l->lo = lo;
+	l->hi = good ? hi : lo;
+	return good;
+}
+
 const u8 *dp_mem_look(struct dp_mem_look *l, u64 addr, u32 n, struct dp_error *err)
 {
 	if (addr < l->lo || addr + n > l->hi) {
-		l->lo = DP_ALIGN_DOWN(addr, 4096ull);
-		l->hi = DP_ALIGN_UP(addr + n, 4096ull);
-		if (dp_mem_read(l->mem, l->lo, l->bytes, l->hi - l->lo, NULL)) {
-			l->lo = addr; /* the mapping need not have whole pages of a file */
-			l->hi = addr + n;
-			if (dp_mem_read(l->mem, addr, l->bytes, n, err)) {
-				l->hi = l->lo;
-				return NULL;
-			}
-		}
+		u64 lo = DP_ALIGN_DOWN(addr, PAGE), hi = DP_ALIGN_UP(addr + n, PAGE);
+
+		l->ahead = l->hi > l->lo && lo + PAGE >= l->hi && lo <= l->hi ? DP_MIN(2 * l->ahead + 1, AHEAD) : 0;
+		/* The mapping may end, and need not have whole pages of a file. */
+		if (!read_into(l, lo, hi + l->ahead * PAGE, NULL) && !read_into(l, lo, hi, NULL) &&
+		    !read_into(l, addr, addr + n, err))
+			return NULL;
 	}
 	return l->bytes + (addr - l->lo);
 }

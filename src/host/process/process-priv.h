@@ -30,7 +30,8 @@ int dp_mem_read(const struct dp_mem *m, u64 addr, void *buf, size_t n, struct dp
 struct dp_mem_look {
 	const struct dp_mem *mem;
 	u64 lo, hi; /* what is in bytes */
-	u8 bytes[2 * 4096];
+	u32 ahead;  /* pages that were read beyond what was asked for: of who goes on where they end, more and more */
+	u8 bytes[16 * 4096];
 };
 
 /* n bytes (at most a page) at addr; NULL and the error when they cannot be read. Good up to the next call. */
@@ -354,6 +355,7 @@ int dp_caps_find(struct dp_caps *c, struct dp_tracer *t, const struct dp_mem *me
 int dp_fail_stuck(const struct dp_tracer *t, struct dp_error *err);
 int dp_fail_frozen(pid_t pid, struct dp_error *err); /* E_TARGET_STUCK, where that is known */
 int dp_status_field(pid_t pid, pid_t tid, const char *name, char *buf, size_t size);
+pid_t dp_tracer_of(pid_t pid, pid_t tid); /* 0: none */
 
 /* What a thread waits in, without stopping it. */
 #define DP_CALL_NONE (-1)    /* no system call: a page fault, a stop */

@@ -135,20 +135,22 @@ static const char *value_type(const struct dp_variable *place)
 	return place->size == 1 ? "x8" : place->size == 2 ? "x16" : place->size == 4 ? "x32" : "x64";
 }
 
-static void name_probe(struct dp_probe *p, const struct dp_event *ev, const struct dp_image *im,
-		       const struct dp_variable *place)
+static int name_probe(struct dp_probe *p, const struct dp_event *ev, const struct dp_image *im,
+		      const struct dp_variable *place, struct dp_error *err)
 {
+	char number[20];
+
 	p->module = im ? dp_module_base(im->mod) : "";
 	p->addr = place->addr;
 	p->outcome = DP_OUTCOME_JUMP;
 	p->nsites = 1;
 	p->event->watch_len = (u32)place->size;
 	if (ev->loc.kind == DP_LOC_SYMBOL) {
-		snprintf(p->symbol, sizeof(p->symbol), "%s", ev->loc.symbol);
 		p->offset = (u64)ev->loc.offset;
-	} else {
-		snprintf(p->symbol, sizeof(p->symbol), "0x%llx", (unsigned long long)place->addr);
+		return dp_probe_name(p, ev->loc.symbol, err);
 	}
+	snprintf(number, sizeof(number), "0x%llx", (unsigned long long)place->addr);
+	return dp_probe_name(p, number, err);
 }
 
 /* What is to be watched: where, how much, in which image (NULL: in none). */
@@ -193,21 +195,19 @@ static int add_probe(struct dp_session *s, struct dp_event *ev, const struct dp_
 	p = r ? NULL : dp_add_probe(s);
 	if (p) {
 		p->event = ev;
-		name_probe(p, ev, im, place);
-		if (by_pages)
+		r = name_probe(p, ev, im, place, err);
+		if (!r && by_pages)
 			r = add_pages(s, place->addr, place->size, s->nprobes - 1, err);
-		else
+		else if (!r)
 			r = add_pieces(s, place->addr, place->size, ev->watch_type, s->nprobes - 1, err);
 		if (!r)
 			return 0;
-		s->nprobes--;
+		dp_drop_last_probe(s);
 		dp_watched_drop(s, s->nprobes);
-	} else if (!r) {
-		r = dp_fail(err, E_ARM_NOMEM, "probe");
+		return r;
 	}
-	dp_event_free(ev);
-	free(ev);
-	return r;
+	dp_event_drop(ev);
+	return r ? r : dp_fail(err, E_ARM_NOMEM, "probe");
 }
 
 int dp_watch_of_call(struct dp_session *s, struct dp_event_line *line, const char *type, u32 len, struct dp_error *err)
@@ -241,8 +241,7 @@ int dp_watch_add(struct dp_session *s, struct dp_event *ev, struct dp_error *err
 
 	if (!r)
 		return add_probe(s, ev, im, &place, err);
-	dp_event_free(ev);
-	free(ev);
+	dp_event_drop(ev);
 	return r;
 }
 

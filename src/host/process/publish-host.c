@@ -563,19 +563,22 @@ int dp_patches_hand_over(struct dp_publish_host *ph, struct dp_patches *old, str
 static void change_child(const struct dp_mem *mem, const struct dp_maps *maps, const struct dp_patches *old,
 			 const struct dp_patches *now)
 {
+	struct dp_mem_look look = {.mem = mem};
+
 	for (u32 i = 0; i < old->n; i++) {
 		const struct dp_patch *p = &old->v[i];
-		struct dp_mem_look look = {.mem = mem};
 
+		look.lo = look.hi = 0; /* what lies around has changed */
 		/* Where patches are to come a byte may be of one of them. */
 		if (now ? has_file(maps, p) : dp_patch_state(&look, maps, p, old) == DP_PATCH_OURS)
 			dp_mem_write(mem, p->addr, p->orig, p->len, NULL);
 	}
 	for (u32 i = 0; now && i < now->n; i++) {
 		const struct dp_patch *p = &now->v[i];
-		struct dp_mem_look look = {.mem = mem}; /* what lies around has changed */
-		enum dp_patch_state state = dp_patch_state(&look, maps, p, now);
+		enum dp_patch_state state;
 
+		look.lo = look.hi = 0;
+		state = dp_patch_state(&look, maps, p, now);
 		if (state == DP_PATCH_OURS || (state == DP_PATCH_ABSENT && has_file(maps, p)))
 			dp_mem_write(mem, p->addr, p->jump, p->len, NULL);
 	}

@@ -128,34 +128,34 @@ static bool put(int fd, const void *p, u64 n, u64 at)
 	return true;
 }
 
-/* In one piece: a process that starts waits meanwhile. */
+/* By one call: a process that starts waits meanwhile. From where the tables are, which may be many megabytes. */
 static bool put_all(int fd, struct dp_session *s)
 {
 	struct dp_block_table t[DP_BLOCK_TABLES];
-	u64 size = 2 * PAGE, at = 2 * PAGE;
+	u8 pages[2 * PAGE] = {0};
+	struct iovec v[1 + DP_BLOCK_TABLES] = {{pages, sizeof(pages)}};
+	u64 at = 0, done;
 	struct head h;
-	bool good;
-	u8 *all;
+	ssize_t n;
 
 	fill_head(s, &h);
+	if (!h.started)
+		return false;
+	memcpy(pages, &h, sizeof(h));
+	memcpy(pages + PAGE, &s->block.ctl, sizeof(s->block.ctl));
 	dp_block_tables(&s->block, t);
 	for (u32 i = 0; i < DP_BLOCK_TABLES; i++)
-		size += (u64)t[i].n * t[i].size;
-	all = h.started ? calloc(1, size) : NULL;
-	if (!all)
+		v[1 + i] = (struct iovec){*t[i].v, (size_t)t[i].n * t[i].size};
+	n = pwritev(fd, v, DP_ARRAY_SIZE(v), 0);
+	if (n <= 0)
 		return false;
-	memcpy(all, &h, sizeof(h));
-	memcpy(all + PAGE, &s->block.ctl, sizeof(s->block.ctl));
-	for (u32 i = 0; i < DP_BLOCK_TABLES; i++) {
-		u64 bytes = (u64)t[i].n * t[i].size;
-
-		if (bytes)
-			memcpy(all + at, *t[i].v, bytes);
-		at += bytes;
+	for (u32 i = 0; i < DP_ARRAY_SIZE(v); i++) { /* what it has left out */
+		done = DP_MIN(v[i].iov_len, (u64)n - DP_MIN((u64)n, at));
+		if (!put(fd, (const u8 *)v[i].iov_base + done, v[i].iov_len - done, at + done))
+			return false;
+		at += v[i].iov_len;
 	}
-	good = put(fd, all, size, 0);
-	free(all);
-	return good;
+	return true;
 }
 
 static bool is_dead(const struct head *h)
@@ -400,6 +400,7 @@ struct search {
 	u32 n;
 	size_t cap;
 	bool others; /* only those of other processes: inherited by fork */
+	u64 own;     /* region of which nothing is asked; 0: none */
 };
 
 /* As every region is mapped. The kernel's own mappings, "[vdso]" and the like, are no region. */
@@ -450,7 +451,7 @@ static bool look_at(const char *path, void *arg)
 	int fd = open_record(path, O_RDONLY, &h);
 	bool its_own = fd >= 0 && h.pid == s->pid && h.started == dp_process_started(s->pid);
 
-	if (fd >= 0 && its_own != s->others && get(fd, &c, sizeof(c), PAGE) &&
+	if (fd >= 0 && its_own != s->others && get(fd, &c, sizeof(c), PAGE) && c.region_lo != s->own &&
 	    (its_own || maps_file(&s->maps, c.rings, h.file)) && stands_there(s, &h, c.region_lo) &&
 	    dp_grow((void **)&s->v, &s->cap, s->n, sizeof(*s->v))) {
 		if (read_known(&s->v[s->n], fd, &h, path))
@@ -501,7 +502,7 @@ static void look_for_claims(struct search *s)
 	for (size_t i = 0; i < s->maps.n; i++) {
 		u64 region = s->maps.v[i].lo;
 
-		if (!is_region(s, &s->maps.v[i]) || is_found(s, region) ||
+		if (region == s->own || !is_region(s, &s->maps.v[i]) || is_found(s, region) ||
 		    !dp_grow((void **)&s->v, &s->cap, s->n, sizeof(*s->v)))
 			continue;
 		if (read_claim(s, &s->v[s->n], region))
@@ -512,11 +513,11 @@ static void look_for_claims(struct search *s)
 }
 
 /* Names of records tell the regions, so of the process's own only those are opened that may be about it. */
-struct dp_knowns dp_records_of(pid_t pid)
+struct dp_knowns dp_records_of_others(pid_t pid, u64 own)
 {
-	struct search s = {.pid = pid};
+	struct search s = {.pid = pid, .own = own};
 	char dir[100], path[160];
-	u32 rings = 0;
+	u32 rings = 0, passed = 0;
 	bool has_dir;
 	u64 started;
 
@@ -532,15 +533,24 @@ struct dp_knowns dp_records_of(pid_t pid)
 		rings += !strncmp(s.maps.v[i].path, "/memfd:dprobes-rings", 20);
 		if (!may_be_region(&s.maps.v[i]))
 			continue;
+		if (s.maps.v[i].lo == own) {
+			passed++;
+			continue;
+		}
 		name_record(path, sizeof(path), dir, pid, started, s.maps.v[i].lo);
 		look_at(path, &s);
 	}
 	s.others = true;
-	if (rings > s.n)
+	if (rings > s.n + passed)
 		each_record(dir, look_at, &s);
 	look_for_claims(&s);
 	dp_maps_free(&s.maps);
 	return (struct dp_knowns){s.v, s.n};
+}
+
+struct dp_knowns dp_records_of(pid_t pid)
+{
+	return dp_records_of_others(pid, 0);
 }
 
 void dp_knowns_free(struct dp_knowns *k)

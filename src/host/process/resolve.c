@@ -210,6 +210,32 @@ struct dp_probe *dp_add_probe(struct dp_session *s)
 	return &s->probes[s->nprobes++];
 }
 
+int dp_probe_name(struct dp_probe *p, const char *symbol, struct dp_error *err)
+{
+	p->symbol = strndup(symbol, DP_SYMBOL_MAX - 1);
+	return p->symbol ? 0 : dp_fail(err, E_ARM_NOMEM, "probe");
+}
+
+void dp_event_drop(struct dp_event *ev)
+{
+	dp_event_free(ev);
+	free(ev);
+}
+
+void dp_probe_free(struct dp_probe *p)
+{
+	if (!p->from_pattern)
+		dp_event_drop(p->event);
+	free(p->symbol);
+	free(p->name);
+	memset(p, 0, sizeof(*p));
+}
+
+void dp_drop_last_probe(struct dp_session *s)
+{
+	dp_probe_free(&s->probes[--s->nprobes]);
+}
+
 int dp_spot_at(struct dp_spot *spot, const struct dp_image *im, u64 link, u32 owner, struct dp_error *err)
 {
 	const struct dp_text *text;
@@ -370,9 +396,6 @@ static int add_sites(struct dp_session *s, const struct found *f, struct dp_prob
 	return r;
 }
 
-static int add_compiled(struct dp_session *s, struct dp_event *ev, const struct found *f, bool from_pattern,
-			struct dp_error *err);
-
 int dp_event_new(struct dp_session *s, struct dp_event_line *line, const char *watch_type, struct dp_event **out,
 		 struct dp_error *err)
 {
@@ -415,16 +438,6 @@ static int check_convention(const struct dp_event *ev, const struct found *f, st
 	return 0;
 }
 
-static int add_event(struct dp_session *s, struct dp_event_line *line, const struct found *f, bool from_pattern,
-		     struct dp_error *err)
-{
-	struct dp_event *ev;
-	int r = check_convention(dp_event_of_line(line), f, err);
-
-	r = r ? r : dp_event_new(s, line, NULL, &ev, err);
-	return r ? r : add_compiled(s, ev, f, from_pattern, err);
-}
-
 struct dp_image *dp_image_of_symbol(struct dp_session *s, const char *name, struct dp_error *err)
 {
 	struct found f = {0};
@@ -432,7 +445,26 @@ struct dp_image *dp_image_of_symbol(struct dp_session *s, const char *name, stru
 	return find_anywhere(s, name, &f, err) ? NULL : f.im;
 }
 
-/* The event is the session's from now on, or freed. */
+/* Where a hit was: hits of a pattern whose line gives a name are told by it, too. */
+static int name_place(struct dp_probe *p, const struct found *f, struct dp_error *err)
+{
+	char text[DP_SYMBOL_MAX];
+	int r;
+
+	if (f->sym.name[0]) {
+		r = dp_probe_name(p, dp_symbol_shown(f->sym.name, false, text, sizeof(text)), err);
+		p->offset = f->link - f->sym.addr;
+	} else {
+		r = dp_probe_name(p, p->module, err);
+		p->offset = f->link;
+	}
+	if (r || !p->from_pattern || !p->event->is_named)
+		return r;
+	p->name = strndup(p->symbol, DP_NAME_MAX - 1);
+	return p->name ? 0 : dp_fail(err, E_ARM_NOMEM, "probe");
+}
+
+/* from_pattern: the event is the session's already. Else it is from now on the probe's, or freed. */
 static int add_compiled(struct dp_session *s, struct dp_event *ev, const struct found *f, bool from_pattern,
 			struct dp_error *err)
 {
@@ -441,8 +473,8 @@ static int add_compiled(struct dp_session *s, struct dp_event *ev, const struct 
 	int r;
 
 	if (!p) {
-		dp_event_free(ev);
-		free(ev);
+		if (!from_pattern)
+			dp_event_drop(ev);
 		return dp_fail(err, E_ARM_NOMEM, "probe");
 	}
 	here.im = image_with(s, f->im, f->link);
@@ -451,24 +483,21 @@ static int add_compiled(struct dp_session *s, struct dp_event *ev, const struct 
 	p->from_pattern = from_pattern;
 	p->module = dp_module_base(f->im->mod);
 	p->addr = f->link + f->im->bias;
-	if (f->sym.name[0]) {
-		char text[sizeof(p->symbol)];
-
-		snprintf(p->symbol, sizeof(p->symbol), "%s", dp_symbol_shown(f->sym.name, false, text, sizeof(text)));
-		p->offset = f->link - f->sym.addr;
-	} else {
-		snprintf(p->symbol, sizeof(p->symbol), "%s", p->module);
-		p->offset = f->link;
-	}
-	if (from_pattern)
-		snprintf(ev->name, sizeof(ev->name), "%.*s", DP_NAME_MAX - 1, p->symbol);
-	r = add_sites(s, f, p, err);
-	if (r) {
-		dp_event_free(ev);
-		free(ev);
-		s->nprobes--;
-	}
+	r = name_place(p, f, err);
+	if (!r)
+		r = add_sites(s, f, p, err);
+	if (r)
+		dp_drop_last_probe(s);
 	return r;
+}
+
+static int add_event(struct dp_session *s, struct dp_event_line *line, const struct found *f, struct dp_error *err)
+{
+	struct dp_event *ev;
+	int r = check_convention(dp_event_of_line(line), f, err);
+
+	r = r ? r : dp_event_new(s, line, NULL, &ev, err);
+	return r ? r : add_compiled(s, ev, f, false, err);
 }
 
 /* Every place that a line means is a probe of its own: a hit shows where it was. */
@@ -481,7 +510,7 @@ static int add_copies(struct dp_session *s, struct dp_event_line *line, const st
 		struct found one = {.im = f->im, .link = f->copies[i], .sym.name = ""};
 
 		dp_module_symbol_at(f->im->mod, one.link, &one.sym);
-		r = add_event(s, line, &one, false, err);
+		r = add_event(s, line, &one, err);
 		if (r && i >= f->must && (s->nprobes > probes || i + 1 < f->ncopies)) {
 			left_out++;
 			r = 0;
@@ -492,12 +521,8 @@ static int add_copies(struct dp_session *s, struct dp_event_line *line, const st
 			       left_out == 1 ? "y is" : "ies are");
 	if (!r)
 		return 0;
-	while (s->nprobes > probes) {
-		struct dp_probe *p = &s->probes[--s->nprobes];
-
-		dp_event_free(p->event);
-		free(p->event);
-	}
+	while (s->nprobes > probes)
+		dp_drop_last_probe(s);
 	s->nspots = spots;
 	return r;
 }
@@ -605,21 +630,41 @@ struct matches {
 	const char *among;          /* a pattern of modules; NULL: all */
 	u32 modules;                /* with matches */
 	struct dp_event_line *line;
-	bool nameless; /* those that have no name, of a program where none has */
+	struct dp_event *ev; /* of all of them; NULL: not made yet */
+	bool nameless;       /* those that have no name, of a program where none has */
 	struct dp_matches found;
 	u64 last; /* aliases at one address count once */
 };
 
+/* One for all: neither its program nor what it logs depends on the function. */
+static int make_shared(struct matches *m, struct dp_error *err)
+{
+	struct dp_session *s = m->s;
+	int r;
+
+	if (m->ev)
+		return 0;
+	if (!dp_grow((void **)&s->shared, &s->cap_shared, s->nshared, sizeof(*s->shared)))
+		return dp_fail(err, E_ARM_NOMEM, "event");
+	r = dp_event_new(s, m->line, NULL, &m->ev, err);
+	if (!r)
+		s->shared[s->nshared++] = m->ev;
+	return r;
+}
+
 static int add_match(const struct dp_symbol *sym, void *arg)
 {
 	struct matches *m = arg;
-	struct found f = {m->im, *sym, sym->addr + (u64)dp_event_of_line(m->line)->loc.offset};
+	const struct dp_event *shape = dp_event_of_line(m->line);
+	struct found f = {m->im, *sym, sym->addr + (u64)shape->loc.offset};
 	struct dp_error err;
 	int r;
 
 	if (sym->is_ifunc || !sym->name[0] != m->nameless || (m->last == sym->addr && m->found.taken))
 		return 0;
-	r = add_event(m->s, m->line, &f, true, &err);
+	r = check_convention(shape, &f, &err);
+	r = r ? r : make_shared(m, &err);
+	r = r ? r : add_compiled(m->s, m->ev, &f, true, &err);
 	dp_session_tell(m->s, "functions found:", m->s->nprobes, 0);
 	if (!r)
 		m->last = sym->addr;
@@ -734,7 +779,7 @@ int dp_resolve_code(struct dp_session *s, struct dp_event_line *line, struct dp_
 	if (!r && f.ncopies > 1 && (!ev->is_return || ev->loc.kind == DP_LOC_SYMBOL))
 		r = add_copies(s, line, &f, err);
 	else if (!r)
-		r = add_event(s, line, &f, false, err);
+		r = add_event(s, line, &f, err);
 	free(f.copies);
 	return r;
 }
@@ -763,12 +808,10 @@ int dp_add_at_code(struct dp_session *s, struct dp_event *ev, int opcode, struct
 
 	if (!r)
 		r = check_opcode(&f, opcode, err);
-	if (!r) {
+	if (!r)
 		r = add_compiled(s, ev, &f, false, err);
-	} else {
-		dp_event_free(ev);
-		free(ev);
-	}
+	else
+		dp_event_drop(ev);
 	free(f.copies);
 	return r;
 }

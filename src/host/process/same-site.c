@@ -244,7 +244,7 @@ static int avoid_areas(struct dp_plan *plan, const struct dp_knowns *known, u64 
 int dp_others_avoid(struct dp_plan *plan, pid_t pid, u64 own, const struct dp_plan *here, const struct dp_mem *mem,
 		    struct dp_error *err)
 {
-	struct dp_knowns known = dp_records_of(pid);
+	struct dp_knowns known = dp_records_of_others(pid, own);
 	struct standing *v;
 	u32 n;
 	int r;
@@ -276,7 +276,7 @@ int dp_others_replaced(const struct dp_plan *plan, struct dp_patches *old, struc
 
 u32 dp_others_places(pid_t pid, u64 own, struct dp_range **v)
 {
-	struct dp_knowns known = dp_records_of(pid);
+	struct dp_knowns known = dp_records_of_others(pid, own);
 	struct standing *all;
 	u32 n;
 
@@ -314,7 +314,7 @@ static u32 code_of_others(const struct dp_knowns *known, u64 own, struct dp_rang
 
 u32 dp_others_code(pid_t pid, u64 own, struct dp_range *v)
 {
-	struct dp_knowns known = dp_records_of(pid);
+	struct dp_knowns known = dp_records_of_others(pid, own);
 	u32 n = code_of_others(&known, own, v);
 
 	dp_knowns_free(&known);
@@ -456,7 +456,7 @@ int dp_same_find(struct dp_same *ss, const struct dp_mem *mem, const struct dp_m
 	struct standing *v;
 	u32 all, k = 0;
 
-	*ss = (struct dp_same){.known = dp_records_of(mem->pid)};
+	*ss = (struct dp_same){.known = dp_records_of_others(mem->pid, own)};
 	ss->unsure = any_unknown(ss, mem, maps, own);
 	v = patches_of_others(&ss->known, own, &all);
 	ss->v = calloc(n + 1ull, sizeof(*ss->v));

@@ -24,7 +24,10 @@ int dp_session_add(struct dp_session *s, struct dp_event_line *line, struct dp_e
 	return r;
 }
 
-/* The records of the last probe stand for instructions that were carried out: they wait for those that may fault. */
+/*
+ * The records of the last probe stand for instructions that were carried out: they wait for those that may fault. One
+ * that only exceptions make tells of the program, and has nothing to wait for.
+ */
 static void confirm_spots(struct dp_session *s)
 {
 	struct dp_insn in;
@@ -81,7 +84,7 @@ int dp_session_add_spec(struct dp_session *s, const struct dp_probe_spec *spec, 
 	p->gate = spec->gate;
 	p->jit = spec->jit;
 	s->stops |= dp_program_exits_to(&ev->prog, DP_EXIT_KDB);
-	if (!spec->log_on_fault && (ev->prog.logmax || ev->prog.rpn.ex_logmax))
+	if (!spec->log_on_fault && ev->prog.logmax)
 		confirm_spots(s);
 	if (spec->index != DP_NEXT_INDEX && !move_last(s, spec->index))
 		return dp_fail(err, E_ARM_NOMEM, "probe %u", spec->index);

@@ -15,17 +15,21 @@ struct dp_stretch_table;
 struct dp_unwind_module;
 struct dp_unwind_row;
 
-struct dp_probe {               /* one event, at one function entry, one address, or all exits of a function */
+/*
+ * One event, at one function entry, one address, or all exits of a function. A pattern may make a hundred thousand of
+ * them: what most of them have in common, or lack, has no room of its own in each.
+ */
+struct dp_probe {
 	struct dp_event *event; /* NULL: the place is free */
-	char symbol[DP_SYMBOL_MAX];
+	char *symbol;           /* its own; NULL: a guard, or a free place */
+	char *name;             /* its own; NULL: that of the event */
 	u64 offset;
 	u64 addr;
 	const char *module;
 	enum dp_outcome outcome;
-	enum dp_code why;
-	char reason[200];
-	u32 nsites, ncompiled;
-	bool from_pattern; /* may be left out when it cannot be armed */
+	enum dp_code why; /* not a jump: the reason */
+	u32 nsites, ncompiled, nplain;
+	bool from_pattern; /* may be left out when it cannot be armed; its event is one of session.shared */
 	bool dropped;
 	u32 locals, globals, gate; /* words of the session, see dp_probe_spec */
 	u32 call_flags;            /* DP_PROBE_WATCH_*, of a probe without a program */
@@ -112,6 +116,7 @@ struct dp_calls_part {           /* process-calls.c */
 
 struct dp_stretches_part {       /* stretches.c: memory that hits load from */
 	struct dp_probe *guards; /* two of them, while there are spots of theirs */
+	bool guarded;            /* so are the calls, or those of the block that is to be adopted */
 	u64 off, loads_off;      /* of struct dp_stretches, and the words of loads, from the region */
 	bool on;                 /* armed, and tables are offered */
 	const char *why;         /* not, or not any more; NULL: no program reads memory */
@@ -149,6 +154,9 @@ struct dp_session {
 	struct dp_probe *probes;
 	u32 nprobes;
 	size_t cap_probes;
+	struct dp_event **shared; /* of patterns: each is that of all of its probes */
+	u32 nshared;
+	size_t cap_shared;
 	struct dp_spot *spots;
 	u32 nspots, cap_spots;
 	struct dp_spot *idle; /* of probes that are paused */
@@ -208,8 +216,15 @@ int dp_resolve_code(struct dp_session *s, struct dp_event_line *line, struct dp_
 
 /* resolve.c, for process-watch.c and process-calls.c */
 struct dp_probe *dp_add_probe(struct dp_session *s);
+/* Its symbol is this text, of which it keeps what is shorter than DP_SYMBOL_MAX. E_ARM_NOMEM */
+int dp_probe_name(struct dp_probe *p, const char *symbol, struct dp_error *err);
+/* The probe is none any more, and its place is free. */
+void dp_probe_free(struct dp_probe *p);
+/* The last one, with what it has. */
+void dp_drop_last_probe(struct dp_session *s);
 int dp_event_new(struct dp_session *s, struct dp_event_line *line, const char *watch_type, struct dp_event **ev,
 		 struct dp_error *err);
+void dp_event_drop(struct dp_event *ev); /* of dp_event_new(); NULL: nothing */
 int dp_add_at_code(struct dp_session *s, struct dp_event *ev, int opcode, struct dp_error *err);
 struct dp_image *dp_image_of_symbol(struct dp_session *s, const char *name, struct dp_error *err);
 

@@ -103,14 +103,18 @@ void dp_session_probe(const struct dp_session *s, u32 i, struct dp_probe_info *o
 
 	*out = (struct dp_probe_info){
 	    .event = p->event,
-	    .symbol = p->symbol,
+	    .name = p->name    ? p->name
+		    : p->event ? p->event->name
+			       : "",
+	    .symbol = p->symbol ? p->symbol : "",
 	    .offset = p->offset,
 	    .addr = p->addr,
 	    .module = p->module,
 	    .outcome = p->outcome,
-	    .reason = p->reason,
+	    .reason = p->why ? dp_error_info(p->why)->sentence : "",
 	    .nsites = p->nsites,
 	    .ncompiled = p->ncompiled,
+	    .nplain = p->nplain,
 	    .loads = s->stretches.guards && !s->stretches.why,
 	    .via = p->event && p->event->is_watch ? "watch" : NULL,
 	};
@@ -148,12 +152,11 @@ bool dp_session_alive(struct dp_session *s)
 		s->reaped = true;
 		return false;
 	}
-	/* A program that was started for this is waited for, whatever it becomes. */
-	if (s->armed && !s->spawned && !dp_block_there(s->pid, s->control))
+	/* First: another process may have its number. */
+	if (s->pidfd >= 0 ? poll(&p, 1, 0) != 0 : kill(s->pid, 0) && errno != EPERM)
 		return false;
-	if (s->pidfd >= 0)
-		return poll(&p, 1, 0) == 0;
-	return kill(s->pid, 0) == 0 || errno == EPERM;
+	/* A program that was started for this is waited for, whatever it becomes. */
+	return !s->armed || s->spawned || dp_block_there(s->pid, s->control);
 }
 
 bool dp_session_status(const struct dp_session *s, int *status)

@@ -43,10 +43,7 @@ int dp_session_new(struct dp_session **out, pid_t pid, const struct dp_session_o
 /* A dprobes catches the program at its start, say: that is over soon. */
 static bool traced_by_dprobes(pid_t pid)
 {
-	char tracer[16] = "0";
-
-	dp_status_field(pid, pid, "TracerPid", tracer, sizeof(tracer));
-	return dp_owner_lives((u32)atoi(tracer));
+	return dp_owner_lives((u32)dp_tracer_of(pid, pid));
 }
 
 /* One try, when nobody else changes the process. */
@@ -173,6 +170,8 @@ int dp_session_remove(struct dp_session *s, struct dp_error *err)
 	if (held)
 		dp_process_release(s->pid);
 	dp_watch_count(s);
+	dp_plan_free(&s->plan); /* what is shown now knows counts and names alone */
+	dp_block_free(&s->block);
 	s->stats.remove_ns = dp_now_ns() - begin;
 	return r;
 }
@@ -183,11 +182,11 @@ void dp_session_free(struct dp_session *s)
 		return;
 	dp_park_keep_end(&s->parking);
 	dp_session_remove(s, NULL);
-	for (u32 i = 0; i < s->nprobes; i++) {
-		if (s->probes[i].event)
-			dp_event_free(s->probes[i].event);
-		free(s->probes[i].event);
-	}
+	for (u32 i = 0; i < s->nprobes; i++)
+		dp_probe_free(&s->probes[i]);
+	for (u32 i = 0; i < s->nshared; i++)
+		dp_event_drop(s->shared[i]);
+	free(s->shared);
 	free(s->probes);
 	free(s->words);
 	dp_stretches_give_up(s, NULL);

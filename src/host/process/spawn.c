@@ -16,15 +16,19 @@
 #include "host/process/session-priv.h"
 
 /* In the child: wait until the parent traces us, then become the program. */
-static void child(int go, int result, char *const argv[], bool ignore_int)
+static void child(const int go[2], int result, char *const argv[], bool ignore_int)
 {
+	ssize_t n;
 	char c;
 	int e;
 
 	if (ignore_int)
 		signal(SIGINT, SIG_IGN);
-	while (read(go, &c, 1) < 0 && errno == EINTR)
+	close(go[1]);
+	while ((n = read(go[0], &c, 1)) < 0 && errno == EINTR)
 		;
+	if (n != 1)
+		_exit(127);
 	execvp(argv[0], argv);
 	e = errno;
 	if (write(result, &e, sizeof(e)) < 0)
@@ -40,28 +44,41 @@ static int wait_stop(pid_t pid, int *status)
 	return WIFSTOPPED(*status) ? 0 : -ESRCH;
 }
 
+/* Let it go on, traced. Whoever traces us traces our children, too. */
+static int take(pid_t pid, int go, const char *name, struct dp_error *err)
+{
+	pid_t by;
+
+	if (pid > 0 && !ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACEEXEC) && write(go, "", 1) == 1)
+		return 0;
+	by = errno == EPERM && pid > 0 ? dp_tracer_of(pid, pid) : 0;
+	if (by)
+		return dp_fail(err, E_TARGET_TRACED, "%s is traced by process %d, as dprobes is", name, (int)by);
+	return dp_fail(err, E_TARGET_PERM, "%s: %s", name, strerror(errno));
+}
+
 int dp_session_spawn(struct dp_session **out, char *const argv[], const struct dp_session_options *opt,
 		     struct dp_error *err)
 {
 	int go[2], result[2], status, e = 0, r;
 	struct dp_parking parking = {0};
+	bool taken;
 	pid_t pid;
 
 	if (pipe2(go, O_CLOEXEC) || pipe2(result, O_CLOEXEC))
 		return dp_fail(err, E_ARM_NOMEM, "pipe: %s", strerror(errno));
 	pid = fork();
 	if (pid == 0)
-		child(go[0], result[1], argv, opt && opt->ignore_int);
+		child(go, result[1], argv, opt && opt->ignore_int);
 	close(go[0]);
 	close(result[1]);
-	r = pid < 0 || ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACEEXEC) || write(go[1], "", 1) != 1
-		? dp_fail(err, E_TARGET_PERM, "%s: %s", argv[0], strerror(errno))
-		: 0;
+	r = take(pid, go[1], argv[0], err);
+	taken = !r;
 	close(go[1]);
 	/* Until the exec stop; a failing exec reports through the pipe. */
 	while (!r && (r = wait_stop(pid, &status)) == 0 && status >> 16 != PTRACE_EVENT_EXEC)
 		ptrace(PTRACE_CONT, pid, 0, (long)WSTOPSIG(status));
-	if (r && read(result[0], &e, sizeof(e)) == sizeof(e))
+	if (r && taken && read(result[0], &e, sizeof(e)) == sizeof(e))
 		r = dp_fail(err, E_FILE_OPEN, "%s: %s", argv[0], strerror(e));
 	close(result[0]);
 	if (!r)

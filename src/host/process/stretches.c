@@ -130,9 +130,14 @@ DP_PRINTF(2, 3) static const char *because(struct dp_session *s, const char *fmt
 
 /* ---- what speaks against it ---- */
 
+/*
+ * Code of the kernel's, by names that no process can give. Where a kernel uprobe has been, its copies of instructions
+ * stay: a system call among them was replaced by a breakpoint where it came from, which no guard is put on.
+ */
 static bool is_system(const struct dp_map *m)
 {
-	return !strcmp(m->path, "[vdso]") || !strcmp(m->path, "[vsyscall]");
+	return !strcmp(m->path, "[vdso]") || !strcmp(m->path, "[vsyscall]") || !strcmp(m->path, "[uprobes]") ||
+	       !strcmp(m->path, "[uprobes-trampoline]");
 }
 
 static bool is_file_of(const struct dp_map *m, const struct dp_image *im)
@@ -382,6 +387,7 @@ int dp_stretches_guard(struct dp_session *s, struct dp_error *err)
 	const char *why;
 	int r;
 
+	p->guarded = p->guards;
 	if (p->guards || p->why || s->opt.strict_reads || !reads_memory(s))
 		return 0;
 	r = dp_maps_read(&maps, s->pid, err);
@@ -391,6 +397,7 @@ int dp_stretches_guard(struct dp_session *s, struct dp_error *err)
 	dp_maps_free(&maps);
 	why = why ? why : why_not(s);
 	p->guards = why ? NULL : make_guards();
+	p->guarded = p->guards;
 	if (!why && !p->guards)
 		return dp_fail(err, E_ARM_NOMEM, "guards");
 	for (size_t i = 0; !why && i < s->proc.nimages; i++)
@@ -411,6 +418,15 @@ u64 dp_stretches_room(const struct dp_session *s)
 }
 
 /* ---- tables ---- */
+
+/* It is in what stays mapped, of the files of the program. */
+static bool is_known(const struct dp_session *s, const struct dp_map *m)
+{
+	const struct dp_control *ctl = &s->block.ctl;
+	size_t k = DP_COUNT_UP_TO(ctl->ranges, ctl->nranges, lo, m->lo);
+
+	return m->r && k && m->hi <= ctl->ranges[k - 1].hi;
+}
 
 static bool is_kept(const struct dp_session *s, const struct dp_map *m)
 {
@@ -475,7 +491,7 @@ static const char *fill_table(struct dp_session *s, struct dp_stretch_table *t)
 
 		if (!strcmp(m->path, "[heap]"))
 			t->brk = m->hi;
-		if (is_kept(s, m) && !add_map(t, pagemap, m, &pages))
+		if ((is_kept(s, m) || is_known(s, m)) && !add_map(t, pagemap, m, &pages))
 			why = "it has too much memory";
 	}
 	if (pagemap)
@@ -656,7 +672,7 @@ static bool is_loading(pid_t pid, const struct dp_control *ctl, u32 i)
 
 	return dp_process_peek(pid, ctl->loads + (u64)i * DP_LOAD_STRIDE, &word, 8) && word &&
 	       dp_process_peek(pid, slot + offsetof(struct dp_hit_slot, rseq), &area, 8) &&
-	       dp_process_peek(pid, area + 8, &cs, 8) && cs == slot + offsetof(struct dp_hit_slot, cs_load);
+	       dp_process_peek(pid, area + 8, &cs, 8) && cs == word;
 }
 
 void dp_stretches_close(pid_t pid, const struct dp_mem *mem, const struct dp_control *ctl)

@@ -56,7 +56,7 @@ static struct dp_thread *add(struct dp_tracer *t, pid_t tid)
 	return &t->v[t->n++];
 }
 
-static pid_t tracer_of(pid_t pid, pid_t tid)
+pid_t dp_tracer_of(pid_t pid, pid_t tid)
 {
 	char tracer[32] = "0";
 
@@ -165,7 +165,7 @@ static int seize(pid_t pid, pid_t tid, pid_t *tracer)
 			return 0;
 		if (errno != EPERM)
 			return errno;
-		*tracer = tracer_of(pid, tid);
+		*tracer = dp_tracer_of(pid, tid);
 	}
 	return EPERM;
 }
@@ -638,7 +638,7 @@ void dp_tracer_resume_all(struct dp_tracer *t)
 static bool adopt(struct dp_tracer *t, pid_t pid, pid_t tid)
 {
 	return tid > 0 && !find(t, tid) && tid != dp_parked_held(t->pid) && !dp_is_on_way(tid) &&
-	       tracer_of(pid, tid) == getpid() && add(t, tid);
+	       dp_tracer_of(pid, tid) == getpid() && add(t, tid);
 }
 
 static bool adopt_child(struct dp_tracer *t, pid_t child)

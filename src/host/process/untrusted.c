@@ -153,15 +153,25 @@ void dp_block_tables(struct dp_block *b, struct dp_block_table t[DP_BLOCK_TABLES
 	memcpy(t, all, sizeof(all));
 }
 
+static void forget_tables(struct dp_control *c)
+{
+	c->npoints = c->nprobes = c->npatches = c->nredirects = c->nhomes = c->nwatches = 0;
+}
+
 void dp_block_free(struct dp_block *b)
 {
 	struct dp_block_table t[DP_BLOCK_TABLES];
 
 	dp_block_tables(b, t);
 	for (u32 i = 0; i < DP_BLOCK_TABLES; i++) {
-		free(*t[i].v);
+		if (!b->image)
+			free(*t[i].v);
 		*t[i].v = NULL;
 	}
+	dp_free(b->image);
+	b->image = NULL;
+	forget_tables(&b->ctl);
+	b->ctl.nareas = 0;
 }
 
 int dp_block_check(struct dp_block *b, struct dp_error *err)
@@ -181,22 +191,30 @@ int dp_block_check(struct dp_block *b, struct dp_error *err)
 	return 0;
 }
 
-/* All tables as they are in the other. */
-int dp_block_copy(struct dp_block *to, const struct dp_block *from, struct dp_error *err)
+/* From now on each table has memory of its own. */
+static int leave_image(struct dp_block *b, struct dp_error *err)
 {
-	struct dp_block_table a[DP_BLOCK_TABLES], z[DP_BLOCK_TABLES];
-	struct dp_block source = *from;
+	struct dp_block_table from[DP_BLOCK_TABLES], to[DP_BLOCK_TABLES];
+	struct dp_block own = *b;
 
-	*to = (struct dp_block){.ctl = from->ctl, .head = from->head};
-	dp_block_tables(&source, a);
-	dp_block_tables(to, z);
+	if (!b->image)
+		return 0;
+	own.image = NULL;
+	dp_block_tables(b, from);
+	dp_block_tables(&own, to);
+	for (u32 i = 0; i < DP_BLOCK_TABLES; i++)
+		*to[i].v = NULL;
 	for (u32 i = 0; i < DP_BLOCK_TABLES; i++) {
-		*z[i].v = calloc((size_t)a[i].n + 1, a[i].size);
-		if (!*z[i].v)
+		*to[i].v = calloc((size_t)from[i].n + 1, from[i].size);
+		if (!*to[i].v) {
+			dp_block_free(&own);
 			return dp_fail(err, E_ARM_NOMEM, "control block");
-		if (a[i].n)
-			memcpy(*z[i].v, *a[i].v, (size_t)a[i].n * a[i].size);
+		}
+		if (from[i].n)
+			memcpy(*to[i].v, *from[i].v, (size_t)from[i].n * from[i].size);
 	}
+	dp_block_free(b);
+	*b = own;
 	return 0;
 }
 
@@ -205,6 +223,7 @@ int dp_block_copy(struct dp_block *to, const struct dp_block *from, struct dp_er
 struct source {
 	const struct dp_mem *mem; /* NULL: an image */
 	const u8 *image;
+	u8 *kept; /* an image that is the block's own */
 	u64 addr, size;
 };
 
@@ -216,15 +235,6 @@ static int get(const struct source *s, u64 addr, void *buf, u64 n, struct dp_err
 		return damaged(err, "a table");
 	memcpy(buf, s->image + (addr - s->addr), n);
 	return 0;
-}
-
-/*
- * Before anything was patched the tables of a block in a process may not have been written: they do not count. Areas
- * that were not written yet were not mapped either.
- */
-static void forget_tables(struct dp_control *c)
-{
-	c->npoints = c->nprobes = c->npatches = c->nredirects = c->nhomes = c->nwatches = 0;
 }
 
 static int read_tables(struct dp_block *b, const struct source *s, struct dp_error *err)
@@ -244,6 +254,12 @@ static int read_tables(struct dp_block *b, const struct source *s, struct dp_err
 	for (u32 i = 0; i < DP_BLOCK_TABLES; i++) {
 		int r;
 
+		if (s->kept) {
+			if (t[i].n && !fits(s->addr, s->addr + s->size, t[i].addr, (u64)t[i].n * t[i].size))
+				return damaged(err, "a table");
+			*t[i].v = s->kept + (t[i].n ? t[i].addr - s->addr : 0);
+			continue;
+		}
 		*t[i].v = calloc((size_t)t[i].n + 1, t[i].size);
 		if (!*t[i].v)
 			return dp_fail(err, E_ARM_NOMEM, "control block");
@@ -267,14 +283,15 @@ static int read_block(struct dp_block *b, const struct source *s, struct dp_erro
 		b->ctl.nareas = 0;
 		return damaged(err, wrong);
 	}
+	/*
+	 * Before anything was patched the tables of a block in a process may not have been written: they do not count.
+	 * Areas that were not written yet were not mapped either.
+	 */
 	if (s->mem && b->ctl.state == DP_STATE_EMPTY)
 		forget_tables(&b->ctl);
 	r = read_tables(b, s, err);
-	if (r) { /* the counts are those of tables that are there */
+	if (r)
 		dp_block_free(b);
-		forget_tables(&b->ctl);
-		b->ctl.nareas = 0;
-	}
 	return r ? r : dp_block_check(b, err);
 }
 
@@ -309,12 +326,23 @@ int dp_block_of_image(struct dp_block *b, const void *image, u64 size, u64 addr,
 	return read_block(b, &s, err);
 }
 
+int dp_block_take_image(struct dp_block *b, struct dp_control *image, const struct dp_blob_head *head,
+			struct dp_error *err)
+{
+	struct source s = {.kept = (u8 *)image, .addr = image->self, .size = image->size};
+
+	*b = (struct dp_block){.ctl = *image, .head = *head, .image = image};
+	return read_block(b, &s, err);
+}
+
 int dp_block_renew(struct dp_block *b, const struct dp_control *image, u64 addr, struct dp_error *err)
 {
 	struct source s = {.image = (const u8 *)image, .addr = addr, .size = image->size};
 	struct dp_block more = {.ctl = *image, .head = b->head};
-	int r;
+	int r = leave_image(b, err);
 
+	if (r)
+		return r;
 	more.ctl.nprobes = more.ctl.nwatches = 0;
 	r = read_tables(&more, &s, err);
 	if (r) {

@@ -35,6 +35,7 @@ struct dp_block {
 	struct dp_redirect *homes;     /* by pc */
 	struct dp_range *areas;
 	struct dp_watch_rt *watches;
+	void *image; /* the tables lie in it; NULL: each has memory of its own */
 };
 
 /* The addresses of the control blocks that the process says its hits use, one for each session in it; their number. */
@@ -65,12 +66,17 @@ int dp_block_read(struct dp_block *b, const struct dp_mem *mem, u64 addr, struct
 /* The same from an image that was made here: size bytes that are to stand at addr. */
 int dp_block_of_image(struct dp_block *b, const void *image, u64 size, u64 addr, const struct dp_blob_head *head,
 		      struct dp_error *err);
+/*
+ * The same, and the tables stay where they are in the image, which was dp_alloc()ed and is the block's from now on,
+ * whatever comes of it.
+ */
+int dp_block_take_image(struct dp_block *b, struct dp_control *image, const struct dp_blob_head *head,
+			struct dp_error *err);
 /* What has come from elsewhere, with as many entries in its tables as its counts say: sorted, and checked as above. */
 int dp_block_check(struct dp_block *b, struct dp_error *err);
 /* What an extension changes of it: the control block, and the tables that stand in this image. The others stay. */
 int dp_block_renew(struct dp_block *b, const struct dp_control *image, u64 addr, struct dp_error *err);
-int dp_block_copy(struct dp_block *to, const struct dp_block *from, struct dp_error *err);
-void dp_block_free(struct dp_block *b);
+void dp_block_free(struct dp_block *b); /* its tables: it has none from then on */
 
 /* The seven tables: where each is in a block, how many entries it has, of what size. */
 #define DP_BLOCK_TABLES 7

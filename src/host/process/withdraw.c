@@ -33,7 +33,7 @@ struct work {
 	struct dp_blob_head head;
 	struct dp_patch *patches; /* those to be taken back */
 	u32 npatches;
-	struct dp_patches all; /* that the block has */
+	struct dp_patches all; /* of one who was killed: that the block has */
 	struct dp_same same;   /* where others probe the same instruction */
 	struct dp_redirect *redirects, *homes;
 	/* And the pieces of code in the main mapping behind them, and those of others that its detours call. */
@@ -46,30 +46,40 @@ struct work {
 	struct dp_withdrawn *out;
 };
 
-/* What we know, or else what the process says. The arrays are ours to change. */
-static int take_block(struct work *w, const struct dp_block *known, u64 ctl_addr, struct dp_error *err)
+static void *copy_of(const void *v, u32 n, size_t size)
 {
-	struct dp_block b;
-	int r = known ? dp_block_copy(&b, known, err) : dp_block_read(&b, &w->mem, ctl_addr, err);
+	void *copy = malloc((n + (size_t)1) * size);
 
-	w->head = b.head;
-	w->ctl = b.ctl;
-	w->patches = b.patches;
-	w->redirects = b.redirects;
-	w->homes = b.homes;
-	w->npatches = b.ctl.npatches;
-	w->areas = r ? NULL : calloc((size_t)b.ctl.nareas + 3 + 2 * DP_OWNERS_MAX, sizeof(*w->areas));
-	w->all.v = w->npatches ? calloc(w->npatches, sizeof(*w->all.v)) : NULL;
-	if (w->all.v) {
-		memcpy(w->all.v, w->patches, w->npatches * sizeof(*w->all.v));
-		w->all.n = w->npatches;
+	return copy && n ? memcpy(copy, v, n * size) : copy;
+}
+
+/* What we know, or else what the process says; of the tables what is taken out by. They are ours to change. */
+static int take_block(struct work *w, const struct dp_block *known, u64 ctl_addr, bool crashed, struct dp_error *err)
+{
+	struct dp_block read = {.points = NULL};
+	int r = known ? 0 : dp_block_read(&read, &w->mem, ctl_addr, err);
+	const struct dp_block *b = known ? known : &read;
+	const struct dp_control *c = &b->ctl;
+
+	w->head = b->head;
+	w->ctl = b->ctl;
+	if (!r) {
+		w->patches = copy_of(b->patches, c->npatches, sizeof(*w->patches));
+		w->redirects = copy_of(b->redirects, c->nredirects, sizeof(*w->redirects));
+		w->homes = copy_of(b->homes, c->nhomes, sizeof(*w->homes));
+		w->all.v = copy_of(b->patches, crashed ? c->npatches : 0, sizeof(*w->all.v));
+		w->areas = calloc((size_t)c->nareas + 3 + 2 * DP_OWNERS_MAX, sizeof(*w->areas));
+		if (!w->patches || !w->redirects || !w->homes || !w->all.v || !w->areas)
+			r = dp_fail(err, E_ARM_NOMEM, "process %d", (int)w->pid);
 	}
-	if (w->areas && b.ctl.nareas)
-		memcpy(w->areas, b.areas, b.ctl.nareas * sizeof(*w->areas));
-	b.patches = NULL;
-	b.redirects = b.homes = NULL;
-	dp_block_free(&b);
-	return r || w->areas ? r : dp_fail(err, E_ARM_NOMEM, "process %d", (int)w->pid);
+	if (!r) {
+		w->npatches = c->npatches;
+		w->all.n = crashed ? c->npatches : 0;
+		if (c->nareas)
+			memcpy(w->areas, b->areas, c->nareas * sizeof(*w->areas));
+	}
+	dp_block_free(&read);
+	return r;
 }
 
 /*
@@ -419,7 +429,7 @@ static int prepare(struct work *w, const struct dp_block *known, u64 ctl_addr, b
 	if (!r) /* if it can be: what is to be taken out goes in any case */
 		dp_remote_unmap_left(&w->remote, NULL);
 	if (!r)
-		r = take_block(w, known, ctl_addr, err);
+		r = take_block(w, known, ctl_addr, crashed, err);
 	if (!r)
 		r = dp_mem_read(&w->mem, w->ctl.region_lo, &magic, sizeof(magic), err);
 	if (!r && magic != DP_BLOB_MAGIC)

@@ -769,6 +769,14 @@ static const struct builtin builtins[] = {
     {"$kept", ARG_NONE, &dp_cc_type_ulong, .gen = gen_kept},
 };
 
+bool dp_cc_has_keys(const struct tok *name)
+{
+	for (u32 i = 0; i < DP_ARRAY_SIZE(builtins); i++)
+		if (builtins[i].gen == dp_cc_gen_aggregate && dp_cc_tok_is(name, builtins[i].name))
+			return true;
+	return false;
+}
+
 void dp_cc_builtin_near(struct dp_near *near, const char *name)
 {
 	for (u32 i = 0; i < DP_ARRAY_SIZE(builtins); i++)

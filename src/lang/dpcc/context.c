@@ -64,14 +64,14 @@ static bool numbered(const char *name, const char *prefix, u64 *number)
 static struct node *probe_value(struct dpcc *c, const struct tok *t, const char *name, const char *code)
 {
 	struct node *n = dp_cc_node_new(c, N_PROBE, t);
+	struct dp_var v = {.npieces = 1};
 
-	n->probe = dp_cc_alloc(c, sizeof(*n->probe));
 	n->text = name;
 	n->type = &dp_cc_type_ulong;
 	n->in_target = true;
-	n->probe->npieces = 1;
-	n->probe->pieces[0].kind = DP_PIECE_VALUE;
-	dp_format(n->probe->pieces[0].code, DP_PIECE_CODE, "%s", code);
+	v.pieces[0].kind = DP_PIECE_VALUE;
+	dp_format(v.pieces[0].code, DP_PIECE_CODE, "%s", code);
+	n->probe = dp_cc_keep_var(c, &v);
 	return n;
 }
 
@@ -131,8 +131,8 @@ static struct node *argument(struct dpcc *c, const struct tok *t, const char *na
 		c->no_result |= !n;
 		return n ? n : probe_value(c, t, name, dp_cc_format(c, "push r,%s;", dp_name_of_arg(0)));
 	}
-	if (real)
-		return dp_cc_probed(c, t, real, true);
+	if (real) /* which may be called "arg1" */
+		return dp_cc_variable(c, t, real, true);
 	if (c->target.tracepoint && dp_cc_btf_parameter(c, 1))
 		dp_cc_no_tracepoint_word(c, t, name);
 	if (c->target.tracepoint) /* in front of them is a word that is not its own */

@@ -558,10 +558,9 @@ static void file_variable(struct dpcc *c, const struct tok *name, struct type *t
 		init_static(c, v, name);
 }
 
-void dp_cc_parse(struct dpcc *c)
+static void parse_up_to(struct dpcc *c, u32 end)
 {
-	dp_cc_open_scope(c);
-	while (dp_cc_peek(c)->kind != TOK_END) {
+	while (c->at < end && dp_cc_peek(c)->kind != TOK_END) {
 		const char *storage = NULL;
 		u32 index = 0;
 		struct type *base;
@@ -592,4 +591,42 @@ void dp_cc_parse(struct dpcc *c)
 		dp_cc_expect(c, ";");
 	next:;
 	}
+}
+
+/* The prelude is parsed once: what passes change of its functions are the functions themselves. */
+static void keep_prelude(struct dpcc *c)
+{
+	u32 n = 0;
+
+	for (const struct function *f = c->funcs; f; f = f->next)
+		n++;
+	c->begin.scope = *c->scope;
+	c->begin.funcs = c->funcs;
+	c->begin.copies = dp_cc_alloc(c, (n + 1) * sizeof(*c->begin.copies));
+	n = 0;
+	for (const struct function *f = c->funcs; f; f = f->next)
+		c->begin.copies[n++] = *f;
+}
+
+static void begin_behind_prelude(struct dpcc *c)
+{
+	struct function *f = c->begin.funcs;
+
+	*c->scope = c->begin.scope;
+	c->funcs = f;
+	for (u32 i = 0; f; f = f->next)
+		*f = c->begin.copies[i++];
+	c->at = c->prelude_end;
+}
+
+void dp_cc_parse(struct dpcc *c)
+{
+	dp_cc_open_scope(c);
+	if (c->begin.copies) {
+		begin_behind_prelude(c);
+	} else {
+		parse_up_to(c, c->prelude_end);
+		keep_prelude(c);
+	}
+	parse_up_to(c, c->ntoks);
 }

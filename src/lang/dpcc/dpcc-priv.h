@@ -280,6 +280,10 @@ struct dpcc {
 	/* tables of one pass */
 	struct scope *scope;
 	struct function *funcs, *func;
+	struct { /* as they are behind the prelude, over all passes */
+		struct scope scope;
+		struct function *funcs, *copies; /* of these, in their order */
+	} begin;
 	struct var *statics; /* with a place, over all passes */
 	struct type *debug_types;
 	u32 nlocals, nglobals;
@@ -290,7 +294,8 @@ struct dpcc {
 		char *s;
 		size_t n, cap;
 	} * code, decls, all;
-	size_t program_at; /* in all: where the last probe's program begins, behind what its place makes of it */
+	struct buf body, start; /* of the program in the making; their room is used again */
+	size_t program_at;      /* in all: where the last probe's program begins, behind what its place makes of it */
 	u32 label, depth;
 	int brk, cont, handler, loop_handler; /* labels, -1: none */
 	bool helper[64];
@@ -304,10 +309,12 @@ struct dpcc {
 		struct aggregate *next;
 		struct dp_rpn_aggregate a;
 	} * aggregates;
-	u32 threads;         /* places of variables that each thread has; 0: the usual number */
-	u32 keys;            /* of each from here on; 0: the usual number */
-	bool logs;           /* some handler makes a record */
-	bool counts, traces; /* the one in the making has aggregates, stack traces */
+	u32 naggregates;         /* calls of theirs, in the source; 0: not counted yet */
+	bool keeps_tables_small; /* there is no room for large ones */
+	u32 threads;             /* places of variables that each thread has; 0: the usual number */
+	u32 keys;                /* of each from here on; 0: the usual number */
+	bool logs;               /* some handler makes a record */
+	bool counts, traces;     /* the one in the making has aggregates, stack traces */
 	struct literal {
 		struct literal *next;
 		const char *s;
@@ -400,6 +407,8 @@ struct function *dp_cc_find_func(struct dpcc *c, const char *name);
 struct node *dp_cc_node_new(struct dpcc *c, enum node_kind kind, const struct tok *t);
 struct node *dp_cc_node_number(struct dpcc *c, const struct tok *t, s64 v, struct type *type);
 bool dp_cc_in_memory(const struct dp_var *v);
+/* A copy with room for no more than its pieces and the last one's code; for one piece at least. */
+struct dp_var *dp_cc_keep_var(struct dpcc *c, const struct dp_var *v);
 /* library-types.c: texts with a length (std::string, &str, String, Go's string), std::vector; false: n is none. */
 struct node *dp_cc_inside(struct dpcc *c, struct node *of, const struct member *m,
 			  u64 offset); /* part of a structure */
@@ -481,6 +490,7 @@ struct builtin {
 
 /* A call of it, without arguments; NULL: there is no such builtin. */
 struct node *dp_cc_builtin(struct dpcc *c, const struct tok *t, const char *name);
+bool dp_cc_has_keys(const struct tok *name); /* it is a builtin that keeps values in an aggregate */
 void dp_cc_builtin_near(struct dp_near *near, const char *name);
 
 /* ---- parse-builtin.c ---- */
@@ -587,6 +597,8 @@ void dp_cc_gen_address(struct dpcc *c, struct node *n);
 void dp_cc_gen_void(struct dpcc *c, struct node *n);
 /* All of a probe's program: the handler, what it calls, helpers. */
 void dp_cc_gen_program(struct dpcc *c, struct function *handler);
+/* What the program's probe is told of the line that it comes from, into all; if it comes from one. */
+void dp_cc_put_event(struct dpcc *c);
 const char *dp_cc_event_words(struct dpcc *c); /* what "field = event" has at this place */
 void dp_cc_gen_helpers(struct dpcc *c);
 void dp_cc_gen_load(struct dpcc *c, u64 size, bool is_signed, bool in_target); /* (addr -- v) */

@@ -393,9 +393,9 @@ void dp_cc_result_free(struct dpcc_result *res)
 	res->ncopies = 0;
 }
 
-int dp_cc_compile(const char *path, const struct dpcc_options *opt, struct dpcc_result *res, struct dp_error *err)
+static int compile_once(const char *path, const struct dpcc_options *opt, bool keeps_tables_small,
+			struct dpcc_result *res, struct dp_error *err)
 {
-	struct dp_error own = {0};
 	struct unit *u = calloc(1, sizeof(*u));
 	struct chunk {
 		struct chunk *next;
@@ -406,9 +406,10 @@ int dp_cc_compile(const char *path, const struct dpcc_options *opt, struct dpcc_
 		return dp_fail(err, E_RPN_MEMORY, "the compiler");
 	u->c.opt = opt;
 	u->c.parse_assign = dp_cc_parse_assign;
+	u->c.keeps_tables_small = keeps_tables_small;
 	u->c.res = res;
-	u->c.err = err ? err : &own;
-	u->c.err->code = DP_OK;
+	u->c.err = err;
+	err->code = DP_OK;
 	u->options = "";
 	u->major = 1;
 	u->jmpmax = 10000;
@@ -424,9 +425,18 @@ int dp_cc_compile(const char *path, const struct dpcc_options *opt, struct dpcc_
 		after = chunk->next;
 		free(chunk);
 	}
-	own.code = u->c.err->code;
-	if (own.code)
+	if (err->code)
 		dp_cc_result_free(res);
 	free(u);
-	return own.code ? -dp_error_info(own.code)->number : 0;
+	return err->code ? -dp_error_info(err->code)->number : 0;
+}
+
+int dp_cc_compile(const char *path, const struct dpcc_options *opt, struct dpcc_result *res, struct dp_error *err)
+{
+	struct dp_error own = {0};
+	int r;
+
+	err = err ? err : &own;
+	r = compile_once(path, opt, false, res, err);
+	return r && err->code == E_DPCC_LIMIT ? compile_once(path, opt, true, res, err) : r;
 }

@@ -20,6 +20,14 @@ struct made { /* what was made of one place, for others of its kind */
 	u32 probe;
 };
 
+struct made_text { /* the same of a program that is its place's own, but may turn out alike at others */
+	struct made_text *next;
+	u64 hash;
+	struct made made;
+};
+
+#define MADE_HEADS 1024
+
 struct unit {
 	struct dpcc c;
 	const char *modname, *options;
@@ -30,6 +38,7 @@ struct unit {
 	const struct place_def *made_for; /* the programs of that location which serve all its instructions of a kind */
 	struct made made[8];
 	u32 nmade, copies_room;
+	struct made_text *texts[MADE_HEADS]; /* of that location, by hash */
 	struct dp_module *debug;  /* of the kernel or its module, for what BTF says nothing of; NULL: not yet */
 	struct dp_error no_debug; /* why there is none */
 	bool has_told;            /* that there is much to read */
@@ -55,10 +64,17 @@ void dp_cc_unit_passes(struct unit *u, const struct tok *where, u64 func, struct
 /* place-vars.c. Show the variables at c.target, or hand them to whoever asks. */
 void dp_cc_unit_show_vars(struct unit *u);
 
-/* place-copies.c. Keep what was made of the last place; the same at another one. */
+/* place-copies.c. Whether programs for both would do the same, but for what is known of their places alone. */
+bool dp_cc_unit_is_alike(const struct target *a, const struct target *b);
+/* Keep what was made of the last place; the same at another one. */
 void dp_cc_unit_made(struct unit *u, struct made *made);
 void dp_cc_unit_repeat(struct unit *u, const struct place_def *d, struct target target, u64 offset,
 		       const struct made *made);
+/*
+ * The program that was made last, of a place of its own, from `text` on: if one was made alike, it becomes a copy of
+ * that.
+ */
+void dp_cc_unit_merge(struct unit *u, struct target target, bool is_entry, u64 offset, size_t text);
 
 /* Whether a jump fits there, or breakpoints are allowed. */
 bool dp_cc_unit_can_stand(struct unit *u, u64 addr);

@@ -380,12 +380,19 @@ const char *dp_cc_event_words(struct dpcc *c)
 	    (unsigned long long)(c->target.is_return && !nameless ? 0 : offset), is_return, ends ? " ends" : "");
 }
 
+/* A line tells of each hit: one whose instruction faults may be the program's last. */
+void dp_cc_put_event(struct dpcc *c)
+{
+	if (c->event)
+		dp_cc_buf_put(c, &c->all, "logonfault = yes\nfield = event %s\n", dp_cc_event_words(c));
+}
+
 void dp_cc_gen_program(struct dpcc *c, struct function *handler)
 {
-	struct buf body = {0}, start = {0};
 	bool more = true;
 
-	c->code = &body;
+	c->body.n = c->start.n = 0;
+	c->code = &c->body;
 	handler->used = true;
 	while (more) {
 		more = false;
@@ -401,7 +408,7 @@ void dp_cc_gen_program(struct dpcc *c, struct function *handler)
 	c->in_helpers = true;
 	dp_cc_gen_helpers(c);
 	c->in_helpers = false;
-	c->code = &start;
+	c->code = &c->start;
 	gen_literals(c);
 	dp_cc_emit(c, "push d,0;call F_%s", handler->name);
 	if (c->nfields) { /* a handler that could have logged and has not: no empty record */
@@ -413,12 +420,11 @@ void dp_cc_gen_program(struct dpcc *c, struct function *handler)
 	} else {
 		dp_cc_emit(c, (c->counts || c->target.body) && !c->traces ? "abort" : "exit");
 	}
-	if (c->event)
-		dp_cc_buf_put(c, &c->all, "field = event %s\n", dp_cc_event_words(c));
+	dp_cc_put_event(c);
 	c->program_at = c->all.n;
 	for (u32 i = 0; i < c->nfields; i++)
 		dp_cc_buf_put(c, &c->all, "field = %s\n", c->fields[i]);
-	dp_cc_buf_add(c, &c->all, start.s, start.n);
-	dp_cc_buf_add(c, &c->all, body.s, body.n);
+	dp_cc_buf_add(c, &c->all, c->start.s, c->start.n);
+	dp_cc_buf_add(c, &c->all, c->body.s, c->body.n);
 	c->code = NULL;
 }

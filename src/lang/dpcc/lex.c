@@ -128,7 +128,7 @@ void dp_cc_refail(struct dpcc *c, const struct tok *t, const struct dp_error *wh
 void dp_cc_buf_add(struct dpcc *c, struct buf *b, const char *s, size_t n)
 {
 	if (b->n + n + 1 > b->cap) {
-		size_t cap = DP_MAX(b->cap * 2, b->n + n + 4096);
+		size_t cap = DP_MAX(b->cap * 2, b->n + n + 256);
 		char *bigger = dp_cc_alloc(c, cap);
 
 		if (cap > MEMORY_MAX)

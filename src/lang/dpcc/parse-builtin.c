@@ -9,9 +9,11 @@
 #include "abi/abi-program.h"
 #include "lang/dpcc/dpcc-priv.h"
 
-#define KEYS 256     /* of one aggregate, unless KEYS says otherwise */
-#define KEYS_HIST 64 /* each takes as many words as a histogram */
+#define KEYS 256     /* of one aggregate at least, unless KEYS says otherwise, */
+#define KEYS_HIST 64 /* where each takes as many words as a histogram, */
 #define KEYS_QUANTILES 48
+#define KEYS_MOST 4096    /* and at most: as many as there is room for */
+#define KEYED_WORDS 12288 /* in these, which all aggregates share */
 
 static struct node *parse_argument(struct dpcc *c, struct node ***last)
 {
@@ -50,9 +52,26 @@ static u32 kind_of(const char *builtin)
 	return k;
 }
 
-static u32 usual_keys(u32 kind)
+/* Calls of the builtins that keep values in aggregates. */
+static u32 count_aggregates(const struct dpcc *c)
 {
-	return kind == DP_AGG_QUANTILES ? KEYS_QUANTILES : dp_aggregate_words(kind) == DP_HIST_WORDS ? KEYS_HIST : KEYS;
+	u32 n = 0;
+
+	for (u32 i = 0; i + 1 < c->ntoks; i++)
+		n += c->toks[i].kind == TOK_WORD && dp_cc_tok_is(&c->toks[i + 1], "(") && dp_cc_has_keys(&c->toks[i]);
+	return n;
+}
+
+static u32 usual_keys(struct dpcc *c, const struct dp_rpn_aggregate *a)
+{
+	u32 words = dp_aggregate_words(a->kind), least = a->kind == DP_AGG_QUANTILES ? KEYS_QUANTILES
+							 : words == DP_HIST_WORDS    ? KEYS_HIST
+										     : KEYS;
+
+	if (c->keeps_tables_small)
+		return least;
+	c->naggregates = c->naggregates ? c->naggregates : DP_MAX(count_aggregates(c), 1u);
+	return DP_MAX(least, DP_MIN(KEYS_MOST, KEYED_WORDS / c->naggregates / (1 + dp_rpn_key_words(a) + words)));
 }
 
 /* How a part of a key is kept and shown. */
@@ -215,7 +234,7 @@ static void parse_aggregate(struct dpcc *c, struct node *n, bool has_value)
 		add_part(c, &wanted, &last);
 	}
 	if (wanted.nparts && !wanted.keys)
-		wanted.keys = c->keys ? c->keys : usual_keys(wanted.kind);
+		wanted.keys = c->keys ? c->keys : usual_keys(c, &wanted);
 	if (!wanted.nparts)
 		wanted.keys = 0;
 	n->aggregate = dp_cc_aggregate(c, t, &wanted);

@@ -13,20 +13,16 @@
 #include "symbols/sym-lines.h"
 #include "symbols/variable.h"
 
-static bool is_alike(const struct target *a, const struct target *b)
-{
-	return a->is_return == b->is_return && a->is_jump == b->is_jump && a->passing == b->passing &&
-	       !a->copy_of == !b->copy_of;
-}
-
 /* What was made of the place's other instructions of this kind, if it serves all; NULL: there is none. */
 static struct made *made_alike(struct unit *u, const struct place_def *d, const struct target *target, bool is_entry)
 {
-	if (u->made_for != d)
+	if (u->made_for != d) {
 		u->nmade = 0;
+		memset(u->texts, 0, sizeof(u->texts));
+	}
 	u->made_for = d;
 	for (u32 i = 0; i < u->nmade; i++)
-		if (is_alike(&u->made[i].target, target) && u->made[i].is_entry == is_entry)
+		if (dp_cc_unit_is_alike(&u->made[i].target, target) && u->made[i].is_entry == is_entry)
 			return &u->made[i];
 	return NULL;
 }
@@ -46,6 +42,7 @@ static bool probe_target(struct unit *u, const struct place_def *d, struct targe
 	struct dp_symbol sym = {.addr = ~0ull};
 	struct made *made;
 	u32 before = u->nprobes;
+	size_t text_before = u->c.all.n;
 	u64 offset, addr = target.pc;
 
 	if (dp_module_symbol_at(u->c.mod, addr, &sym) && *sym.name)
@@ -64,8 +61,12 @@ static bool probe_target(struct unit *u, const struct place_def *d, struct targe
 	}
 	dp_format(text, sizeof(text), "0x%llx", (unsigned long long)offset);
 	dp_cc_unit_probe(u, d, target, where, u->c.by_name ? dp_cc_unit_kernel_offset(u, where, &sym, addr) : text);
-	if (!serves_all(u))
-		return u->nprobes != before;
+	if (!serves_all(u)) {
+		if (u->nprobes == before)
+			return false;
+		dp_cc_unit_merge(u, target, sym.addr == addr, offset, text_before);
+		return true;
+	}
 	made = &u->made[u->nmade++];
 	*made = (struct made){.target = target, .is_entry = sym.addr == addr};
 	if (!u->c.no_result)
@@ -444,12 +445,71 @@ static void tell_matches(struct unit *u, const struct tok *where, const char *na
 		dp_cc_fail(&u->c, where, E_SITE_TRAP, "no jump fits on a function that matches %.100s", name);
 }
 
+/* It is known elsewhere, perhaps, of which a pattern means more than one. */
+static bool is_of_variable(u32 code)
+{
+	return code == E_VAR_GONE || code == E_VAR_NONE || code == E_EVENT_VAR || code == E_EVENT_ARGN ||
+	       code == E_LINE_NODEBUG;
+}
+
+/* Functions of a pattern that are passed over, since something that the program names is not known there. */
+struct unknown {
+	struct dp_error first;
+	u64 addr; /* of that one */
+	u32 n;
+};
+
+static void probe_if_known(struct unit *u, const struct place_def *d, u64 addr, struct unknown *none)
+{
+	struct dpcc *c = &u->c;
+	size_t text = c->all.n;
+	u32 nprobes = u->nprobes;
+	bool bare = c->bare;
+	jmp_buf out;
+
+	memcpy(&out, &c->out, sizeof(out));
+	if (!setjmp(c->out)) {
+		probe_at(u, d, addr);
+		memcpy(&c->out, &out, sizeof(out));
+		return;
+	}
+	memcpy(&c->out, &out, sizeof(out));
+	if (!is_of_variable(c->err->code))
+		longjmp(c->out, 1);
+	if (!none->n++) {
+		none->first = *c->err;
+		none->addr = addr;
+	}
+	*c->err = (struct dp_error){0};
+	c->all.n = text;
+	c->bare = bare;
+	c->in_helpers = false;
+	u->nprobes = nprobes;
+}
+
+/* Nobody is to look for these in vain; and a word that is known nowhere is a mistake. */
+static void tell_unknown(struct unit *u, const char *name, const struct unknown *none, u32 found)
+{
+	const char *code = dp_error_info(none->first.code)->name;
+	struct dp_symbol sym = {.name = ""};
+
+	if (none->n == found) {
+		*u->c.err = none->first;
+		longjmp(u->c.out, 1);
+	}
+	dp_module_symbol_at(u->c.mod, none->addr, &sym);
+	dp_cc_unit_note(u, "%s: %u function%s left out, where a variable is not known: %s in %.60s%s", name, none->n,
+			none->n == 1 ? " is" : "s are", code, dp_cc_one_line(&u->c, sym.name),
+			none->n == 1 ? "" : ", for instance");
+}
+
 static void patterns_place(struct unit *u, const struct place_def *d, const struct tok *where, const char *name,
 			   const struct call_place *of)
 {
 	struct matches m = {.c = &u->c};
 	u32 jumps = 0, before = u->nprobes, found = 0;
 	struct exits exits = {.n = 0};
+	struct unknown none = {.n = 0};
 	int n = 0;
 
 	dp_module_each_func(u->c.mod, name, add_match, &m);
@@ -466,11 +526,15 @@ static void patterns_place(struct unit *u, const struct place_def *d, const stru
 		if (of && of->what != CALL_BEGINS) {
 			n += exits.n;
 			exits_at(u, d, &exits, of->what == EVERY_EXIT, &jumps);
-		} else {
+		} else if (of) {
 			probe_at(u, d, m.v[i]);
+		} else {
+			probe_if_known(u, d, m.v[i], &none);
 		}
 	}
 	tell_matches(u, where, name, found, m.n);
+	if (none.n)
+		tell_unknown(u, name, &none, found);
 	if (n && u->nprobes == before && !u->c.opt->tree)
 		dp_cc_fail(&u->c, where, E_FUNC_TAIL, "the functions that match %s end by jumps to others", name);
 	if (jumps)

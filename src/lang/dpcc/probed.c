@@ -154,10 +154,19 @@ static _Noreturn void no_variable(struct dpcc *c, const struct tok *t, const cha
 	dp_cc_refail(c, t, err);
 }
 
-struct node *dp_cc_variable(struct dpcc *c, const struct tok *t, const char *name, bool needed)
+struct dp_var *dp_cc_keep_var(struct dpcc *c, const struct dp_var *v)
+{
+	const struct dp_piece *last = &v->pieces[DP_MAX(v->npieces, 1u) - 1];
+	size_t n = (size_t)(last->code - (const char *)v) + strlen(last->code) + 1;
+
+	return memcpy(dp_cc_alloc(c, n), v, n);
+}
+
+/* n->probe: room for the longest description. */
+static struct node *variable(struct dpcc *c, const struct tok *t, const char *name, bool needed, struct node *n)
 {
 	struct dp_error err = {0};
-	struct node *n, *d;
+	struct node *d;
 	s64 value;
 
 	if (!c->mod && !c->btf) {
@@ -171,9 +180,6 @@ struct node *dp_cc_variable(struct dpcc *c, const struct tok *t, const char *nam
 			no_call_word(c, t, name);
 		return NULL;
 	}
-	n = dp_cc_node_new(c, N_PROBE, t);
-	n->probe = dp_cc_alloc(c, sizeof(*n->probe));
-	n->text = name;
 	if (!strcmp(name, "retval")) {
 		c->no_result |= c->target.is_jump;
 		if (c->target.is_return)
@@ -211,4 +217,16 @@ struct node *dp_cc_variable(struct dpcc *c, const struct tok *t, const char *nam
 	if (d->type->lazy)
 		dp_cc_debug_complete(c, d->type);
 	return d;
+}
+
+struct node *dp_cc_variable(struct dpcc *c, const struct tok *t, const char *name, bool needed)
+{
+	struct node *n = dp_cc_node_new(c, N_PROBE, t), *found;
+	struct dp_var v = {.npieces = 0};
+
+	n->text = name;
+	n->probe = &v;
+	found = variable(c, t, name, needed, n);
+	n->probe = dp_cc_keep_var(c, &v);
+	return found;
 }

@@ -118,22 +118,30 @@ int dp_rpn_select(struct dp_rpn_unit *u, const char *groups, const char *types, 
 
 /* ---- copies ---- */
 
-/* The description with another event. */
-static char *described_as(const char *described, const char *event)
+/*
+ * The description with another event. The first copy gets no more layouts than it has use for: the first probe of a
+ * program has those of all the others, too.
+ */
+static char *described_as(const char *described, const char *event, bool is_first)
 {
 	static const char head[] = "field = event ";
 	const char *at = described ? strstr(described, head) : NULL, *end = at ? at + strcspn(at, "\n") : NULL;
-	char *text;
+	char *text = NULL;
 
 	if (!at || !event)
-		return described ? strdup(described) : NULL;
-	return asprintf(&text, "%.*s%s%s%s", (int)(at - described), described, head, event, end) < 0 ? NULL : text;
+		text = described ? strdup(described) : NULL;
+	else if (asprintf(&text, "%.*s%s%s%s", (int)(at - described), described, head, event, end) < 0)
+		return NULL;
+	if (text && is_first)
+		dp_rf_drop_unused(text);
+	return text;
 }
 
 int dp_rpn_copy_probe(struct dp_rpn_unit *u, u32 index, u64 offset, const char *event, struct dp_error *err)
 {
 	struct dp_rpn_probe *v, *p;
 	const char *bad;
+	bool is_first;
 
 	if (u->nprobes == DP_RPN_PROBES_MAX)
 		return dp_fail(err, E_RPN_VALUE, "more than %u probes", DP_RPN_PROBES_MAX);
@@ -142,14 +150,21 @@ int dp_rpn_copy_probe(struct dp_rpn_unit *u, u32 index, u64 offset, const char *
 		return dp_fail(err, E_RPN_MEMORY, "probe");
 	u->probes = v;
 	p = &v[u->nprobes];
+	is_first = !v[index].copy;
+	if (is_first)
+		v[index].copy = u->nprobes;
+	else
+		index = v[index].copy;
 	*p = v[index];
+	p->copy = 0;
 	p->offset = (s64)offset;
 	p->rf = NULL;
 	p->prog.code = dp_alloc(v[index].prog.len);
 	p->relocs = malloc((p->nrelocs + 1) * sizeof(*p->relocs));
-	p->described = described_as(v[index].described, event);
+	p->described = described_as(v[index].described, event, is_first);
 	if (!p->prog.code || !p->relocs || (v[index].described && !p->described)) {
 		dp_rpn_probe_free(p);
+		v[index].copy = is_first ? 0 : v[index].copy;
 		return dp_fail(err, E_RPN_MEMORY, "probe");
 	}
 	memcpy(p->prog.code, v[index].prog.code, p->prog.len);

@@ -12,7 +12,7 @@
 #include "program/program.h"
 
 #define DP_RPN_NAME_MAX 512
-#define DP_RPN_PROBES_MAX 32768
+#define DP_RPN_PROBES_MAX 131072
 #define DP_RPN_LOGMAX 1024 /* as Dynamic Probes has it; what is above becomes this */
 #define DP_RPN_BUILD_ID_MAX 64
 #define DP_RPN_WATCH_MAX (1 << 20) /* bytes of memory that one probe can watch */
@@ -48,6 +48,7 @@ struct dp_rpn_probe {
 	bool has_opcode; /* opcode = N was given */
 	u8 opcode;
 	bool logonfault;
+	u32 copy; /* index of the first copy that was made of it; 0: none */
 	u16 group, type;
 	u32 line; /* where the definition begins */
 	struct dp_program prog;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * vanish MODE... : threads call look() with addresses in memory that others take away and bring back all the time.
+ * vanish MODE... : threads call look() and look_again() with addresses in memory that others take away and bring back.
  * SIGSEGV is blocked, so whoever loads at the wrong moment ends the process. Modes: unmap, protect, move, shrink, raw
  * (by an instruction of its own), call (by syscall()), fork, signal (a handler takes memory away), load (a library,
  * when SIGUSR1 comes). At the end of input it prints how often look() was called.
@@ -34,6 +34,12 @@ static pthread_mutex_t shrinking = PTHREAD_MUTEX_INITIALIZER;
 __attribute__((noinline, noclone)) void look(const char *at)
 {
 	__asm__ volatile("nopl 0(%%rax, %%rax)" : : "r"(at) : "memory");
+}
+
+/* For programs that read in another way. */
+__attribute__((noinline, noclone)) void look_again(const char *at)
+{
+	__asm__ volatile("nopw 0(%%rax, %%rax)" : : "r"(at) : "memory");
 }
 
 static uint64_t next(uint64_t *seed)
@@ -102,8 +108,10 @@ static void read_for_a_while(uint64_t *seed, int n)
 {
 	while (n--) {
 		uint64_t v = next(seed);
+		const char *at = v % 16 ? block[v / 16 % BLOCKS] + v % BLOCK / 8 * 8 : top - BLOCK + v % BLOCK / 8 * 8;
 
-		look(v % 16 ? block[v / 16 % BLOCKS] + v % BLOCK / 8 * 8 : top - BLOCK + v % BLOCK / 8 * 8);
+		look(at);
+		look_again(at);
 	}
 }
 

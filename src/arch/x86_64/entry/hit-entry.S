@@ -540,32 +540,48 @@ dp_count_cpu:
 
 /*
  * bool dp_load(struct dp_hit_slot *slot, struct dp_stretches *st, void *dst, u64 src, u64 len, u64 *loading)
- * Copy memory that lies in the thread's stretch of the table in force; false when it does not. Whoever takes a
- * stretch back waits until no thread is between the labels (await_loads() in hit-guard.c). A thread is, as long as
- * its word says so and its area has the sequence, which the kernel removes when it sends the thread to the abort
- * address. It does so before a signal handler runs, which may take back what the load that it interrupted was about.
+ * Copy memory that lies in a stretch of the table in force that the thread has met lately; false when it does not.
+ * Whoever takes a stretch back waits until no thread is between the labels (await_loads() in hit-guard.c). A thread is,
+ * as long as its word and its area have the sequence, which the kernel removes from the area when it sends the thread
+ * to the abort address. It does so before a signal handler runs, which may take back what the load that it interrupted
+ * was about. A handler that comes before the sequence begins may load, too, and clear the word.
  */
+	/* r8 bytes from rcx on lie in that one of the thread's stretches; rax: table. */
+	.macro	LOOK_UP hint
+	mov	(S_HINTS - S_OWNER + 4 * \hint)(%rdi), %r11d
+	add	%rax, %r11
+	cmp	%rcx, STRETCH_LO(%r11)
+	ja	9f
+	mov	STRETCH_HI(%r11), %r11
+	sub	%rcx, %r11
+	jb	9f
+	cmp	%r8, %r11
+	jae	.Lload_found
+9:
+	.endm
+
 	.globl	dp_load
 dp_load:
 	mov	S_RSEQ - S_OWNER(%rdi), %r10
 .Lload_again:
-	movq	$1, (%r9)		/* again, for a child that was forked in a handler: the word was wiped */
 	lea	S_CS_LOAD - S_OWNER(%rdi), %rax
+	mov	%rax, (%r9)		/* again, for a child that was forked in a handler: the word was wiped */
 	mov	%rax, 8(%r10)
 .Lload_start:
+	cmp	%rax, (%r9)
+	jne	.Lload_again
 	cmpl	$0, 4(%r10)		/* cpu_id; negative when unregistered */
 	jl	.Lload_not
 	mov	STRETCH_STATE(%rsi), %eax	/* pairs with the barrier of await_loads() */
 	and	$1, %eax
 	shl	$STRETCH_TABLE_SHIFT, %eax
 	add	%rsi, %rax
-	mov	S_STRETCH - S_OWNER(%rdi), %r11d
-	add	%r11, %rax
-	cmp	%rcx, STRETCH_LO(%rax)
-	ja	.Lload_not
-	lea	(%rcx, %r8), %r11
-	cmp	%r11, STRETCH_HI(%rax)
-	jb	.Lload_not
+	LOOK_UP	0
+	LOOK_UP	1
+	LOOK_UP	2
+	LOOK_UP	3
+	jmp	.Lload_not
+.Lload_found:
 	xor	%eax, %eax
 1:	lea	8(%rax), %r11
 	cmp	%r8, %r11
