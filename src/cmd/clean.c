@@ -92,7 +92,7 @@ static void tell_process(const struct cleaning *c, pid_t pid, bool left, pid_t r
 /* A new session takes away what a dead one has left; it is not used further. */
 static void clean(struct cleaning *c, pid_t pid)
 {
-	struct dp_session_options opt = {.note = c->of ? NULL : on_note};
+	struct dp_session_options opt = {.note = c->of ? NULL : on_note, .left = c->of ? NULL : on_note};
 	struct dp_standing *v = NULL;
 	struct dp_tracee t;
 	struct dp_error err = {0};

@@ -495,7 +495,7 @@ static int begin_session(struct trace *t)
 	struct dp_error err = {0};
 
 	t->opt.ignore_int = dp_cmd_int_ignored;
-	t->opt.note = t->quiet ? NULL : on_note;
+	t->opt.note = t->opt.left = t->quiet ? NULL : on_note;
 	t->opt.progress = t->quiet ? NULL : on_progress;
 	if (dp_select_check(&t->select, &err))
 		return dp_cmd_trace_tell(t, &err, NULL);

@@ -593,6 +593,8 @@ static int run(struct program *p)
 	if (!dp_cmd_program_tell_refused(p) && !status)
 		status = CMD_FAILED;
 	dp_run_finish(p->run);
+	if (!status && dp_run_left_in(p->run))
+		status = CMD_FAILED;
 	if (!p->t.on_wake)
 		show_aggregates(p);
 	dp_cmd_program_tell_end(p);

@@ -36,6 +36,7 @@ struct dp_session_options {
 	u32 (*below)(const pid_t *roots, u32 n, pid_t **below);
 	void (*progress)(void *arg, const char *what, u64 done, u64 total); /* may be NULL */
 	void (*note)(void *arg, const char *text);                          /* things a user should know; may be NULL */
+	void (*left)(void *arg, const char *text); /* what removal did not take out; may be NULL */
 	void *arg;
 };
 

@@ -183,7 +183,7 @@ void dp_run_withdraw(struct dp_run *run, struct run_target *t)
 	dp_run_tell_kernel(run, t, true);
 	dp_run_note_how(t);
 	dp_run_end_governors(run, t);
-	dp_tracee_remove(t->session, NULL);
+	run->left_in += dp_tracee_remove(t->session, NULL) != 0;
 }
 
 /* ---- what is told of it ---- */

@@ -112,6 +112,11 @@ void dp_run_finish(struct dp_run *run)
 	dp_run_log_commit(run);
 }
 
+u32 dp_run_left_in(const struct dp_run *run)
+{
+	return run->left_in;
+}
+
 void dp_run_set_buffer(struct dp_run *run, u64 size)
 {
 	run->ring_size = size;

@@ -240,6 +240,7 @@ struct dp_run {
 	char not_held[96];              /* why programs are not held at their start; "": they are */
 	int watch_wake;                 /* readable when some wait; -1: nothing is watched */
 	struct dp_govern_cost governed; /* of sessions that have ended */
+	u32 left_in;                    /* how often probes could not be taken out */
 	void (*note)(void *arg, const char *text);
 	void *note_arg;
 };

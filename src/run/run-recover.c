@@ -400,7 +400,7 @@ static void sweep_one(struct dp_journal_left *j, void *arg)
 
 u32 dp_recover_chunks(void (*note)(void *arg, const char *text), void *arg)
 {
-	const struct dp_session_options opt = {.note = note, .arg = arg};
+	const struct dp_session_options opt = {.note = note, .left = note, .arg = arg};
 	struct sweep w = {.opt = &opt};
 
 	dp_journal_each(sweep_one, &w);

@@ -305,7 +305,7 @@ static int build_session(struct dp_run *run, struct run_target *t, const struct 
 	opt.nonly = t->pid ? 0 : run->nonly;
 	opt.below = run->follows ? dp_pids_started : NULL;
 	opt.strict_reads = opt.skip_refused = true;
-	opt.note = run->note;
+	opt.note = opt.left = run->note;
 	opt.arg = run->note_arg;
 	for (u32 i = 0; i < w->n; i++) {
 		opt.strict_reads &= !(w->v[i]->flags & DP_RUN_LOAD);

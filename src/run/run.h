@@ -184,7 +184,8 @@ void dp_run_set_buffer(struct dp_run *run, u64 size);
  * records. What was counted is there until dp_run_stop().
  */
 void dp_run_finish(struct dp_run *run);
-bool dp_run_has_ended(const struct dp_run *run);      /* a body has asked for it */
+u32 dp_run_left_in(const struct dp_run *run);    /* how often probes could not be taken out of a process; it was told */
+bool dp_run_has_ended(const struct dp_run *run); /* a body has asked for it */
 u64 dp_run_body_exceptions(const struct dp_run *run); /* that bodies of begin, end and timers have met */
 
 /* Take all probes out and log what they have left; what was counted stays known. */

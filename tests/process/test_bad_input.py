@@ -254,6 +254,19 @@ def already_traced():
     stop(t, signal.SIGKILL)
     r = dprobes("trace", "--json", "-p", p.pid, "--duration", "0.3", "p work", check=0)
     assert json_lines(r.stdout)
+    # It comes while we trace, and stays: probes that cannot be taken out are told, and are no success.
+    for line in "p work", "p work count":
+        ours = trace_start("-p", p.pid, line)
+        wait_for(lambda: code_differs(p.pid), what="the probe")
+        t = start([sys.executable, "-c", code % p.pid], stdout=subprocess.PIPE, text=True)
+        assert t.stdout.readline() == "0\n"
+        assert stop(ours, signal.SIGINT) == 1
+        told = text_of(ours.err_path)
+        assert "E-TARGET-TRACED" in told or "could be taken out (`dprobes clean -p %d`" % p.pid in told, told
+        assert code_differs(p.pid)
+        stop(t, signal.SIGKILL)
+        dprobes("clean", "-p", p.pid)
+        assert not code_differs(p.pid) and not our_mappings(p.pid)
     finish(p)
 
 

@@ -27,18 +27,21 @@ class Program(Live):
         if not os.path.exists(GO):
             raise Skip("go is not installed")
         super().__init__(GO, env=dict(os.environ, GOMAXPROCS="4"))
+        self.traces = []
 
     def calls(self, n=CALLS):
         assert self(n) == "bad 0"
 
     def clean_end(self):
-        assert not our_mappings(self.pid) and not code_differs(self.pid)
+        assert not our_mappings(self.pid), (our_mappings(self.pid), [text_of(t.err_path) for t in self.traces])
+        assert not code_differs(self.pid), code_differs(self.pid)
         self.calls(800)
         assert self.end() == 0
 
 
 def trace(p, *args):
     t = trace_start("-p", p.pid, *args)
+    p.traces.append(t)
     wait_for(lambda: any("dprobes %d" % t.pid in line for line in standing(p.pid)) or t.poll() is not None,
              what="probes in place")
     assert t.poll() is None, text_of(t.err_path)

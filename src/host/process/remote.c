@@ -24,7 +24,7 @@
 #define STOP_TIMEOUT 2000000000ull /* a busy machine may take long to run a thread */
 #define CALL_TIMEOUT 20000000000ull
 #define JUMP_TIMEOUT 200000000ull /* by then a signal handler may have jumped out of a call */
-#define JUMPS 16
+#define JUMPS 16                  /* and until CALL_TIMEOUT */
 #define PAGE 4096ull
 #define HEADERS_MOST 64      /* of a program; it has some ten */
 #define FROZEN_NS 5000000ull /* between looks at whether the control group is frozen */
@@ -352,7 +352,20 @@ static bool is_frozen(struct dp_remote *r)
 	return r->group >= 0 && dp_group_look(r->group) == DP_GROUP_FROZEN;
 }
 
-static int stop_worker(struct dp_remote *r, struct dp_thread **th, struct user_regs_struct *regs, struct dp_error *err)
+/* A thread whose next step is not the handler of a signal, if there is one. */
+static struct dp_thread *pick_quiet(struct dp_remote *r)
+{
+	u64 begin = dp_now_ns();
+	struct dp_thread *th;
+
+	while ((th = pick_worker(r)) && (th->signal || dp_signal_pending(th->tid)) &&
+	       dp_now_ns() - begin < JUMP_TIMEOUT)
+		dp_tracer_resume(r->tracer, th);
+	return th;
+}
+
+static int stop_worker(struct dp_remote *r, bool quiet, struct dp_thread **th, struct user_regs_struct *regs,
+		       struct dp_error *err)
 {
 	u64 now = dp_now_ns();
 
@@ -360,7 +373,7 @@ static int stop_worker(struct dp_remote *r, struct dp_thread **th, struct user_r
 		return dp_fail_frozen(r->tracer->pid, err);
 	if (now - r->looked > FROZEN_NS)
 		r->looked = now;
-	*th = pick_worker(r);
+	*th = quiet ? pick_quiet(r) : pick_worker(r);
 	if (!*th)
 		return dp_fail_stuck(r->tracer, err);
 	if (ptrace(PTRACE_GETREGS, (*th)->tid, 0, regs))
@@ -369,15 +382,16 @@ static int stop_worker(struct dp_remote *r, struct dp_thread **th, struct user_r
 }
 
 /* A thread that is on its way back from earlier calls comes there first: it is known then what it goes on with. */
-static int get_worker(struct dp_remote *r, struct dp_thread **th, struct user_regs_struct *regs, struct dp_error *err)
+static int get_worker(struct dp_remote *r, bool quiet, struct dp_thread **th, struct user_regs_struct *regs,
+		      struct dp_error *err)
 {
-	int e = stop_worker(r, th, regs, err);
+	int e = stop_worker(r, quiet, th, regs, err);
 
 	while (!e && dp_tracer_at_work(*th, regs)) {
 		dp_tracer_resume(r->tracer, *th);
 		e = dp_remote_leave(r, err);
 		if (!e)
-			e = stop_worker(r, th, regs, err);
+			e = stop_worker(r, quiet, th, regs, err);
 	}
 	if (e)
 		return e;
@@ -389,12 +403,12 @@ static int get_worker(struct dp_remote *r, struct dp_thread **th, struct user_re
 }
 
 /* Under a filter with a call that it allows, which becomes the one that is meant at its entry. */
-static int launch_stub(struct dp_remote *r, struct dp_call *c, struct dp_error *err)
+static int launch_stub(struct dp_remote *r, struct dp_call *c, bool quiet, struct dp_error *err)
 {
 	struct user_regs_struct regs;
 	struct dp_thread *th;
 	struct dp_call there = {0};
-	int e = get_worker(r, &th, &regs, err);
+	int e = get_worker(r, quiet, &th, &regs, err);
 
 	if (e)
 		return e;
@@ -433,17 +447,18 @@ static bool stub_left(void *arg)
 
 /*
  * The borrowed bytes have no room for blocking signals: when the thread has left them for a signal's handler, the call
- * is made again.
+ * is made again, by one that has no signal to take first: where they come in a storm each attempt met one.
  */
 int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], struct dp_error *err)
 {
 	struct dp_call c = {nr, {arg[0], arg[1], arg[2], arg[3], arg[4], arg[5]}, 0};
 	int no = refused(&c);
 	int e = no ? dp_fail(err, E_TARGET_CALL, "%s: %s", name_of(nr), strerror(no)) : put_stub(r, arg[0], err);
+	u64 begin = dp_now_ns();
 	bool done = false;
 
-	for (int i = 0; !e && !done && i < JUMPS; i++) {
-		e = launch_stub(r, &c, err);
+	for (int i = 0; !e && !done && (i < JUMPS || dp_now_ns() - begin < CALL_TIMEOUT); i++) {
+		e = launch_stub(r, &c, i > 0, err);
 		if (!e) {
 			wait_done(r, JUMP_TIMEOUT, stub_left, r, NULL);
 			e = dp_remote_leave(r, err);
@@ -617,7 +632,7 @@ static int make_calls(struct dp_remote *r, struct dp_call *v, u32 n, struct dp_e
 		return dp_fail(err, E_TARGET_CALL, "too many calls at once");
 	e = open_service(r, err);
 	if (!e)
-		e = get_worker(r, &th, &regs, err);
+		e = get_worker(r, false, &th, &regs, err);
 	if (e)
 		return e;
 	for (u32 i = 0; i < n; i++)

@@ -289,6 +289,7 @@ void dp_session_unmap_rings(struct dp_session *s);
 struct dp_withdrawn;
 void dp_session_add_withdrawn(struct dp_session *s, const struct dp_withdrawn *wd); /* to its figures */
 void dp_session_say(struct dp_session *s, const char *fmt, ...) DP_PRINTF(2, 3);
+void dp_session_say_left(struct dp_session *s, const char *fmt, ...) DP_PRINTF(2, 3); /* what was not taken out */
 
 /* idle.c */
 void dp_session_forget_idle(struct dp_session *s); /* those of probes that are in place again, or still */

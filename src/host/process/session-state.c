@@ -16,17 +16,32 @@
 #include "host/process/session-priv.h"
 #include "log/log-guard.h"
 
-void dp_session_say(struct dp_session *s, const char *fmt, ...)
+static void say(struct dp_session *s, void (*note)(void *arg, const char *text), const char *fmt, va_list ap)
 {
 	char text[512];
+
+	if (!note)
+		return;
+	vsnprintf(text, sizeof(text), fmt, ap);
+	note(s->opt.arg, text);
+}
+
+void dp_session_say(struct dp_session *s, const char *fmt, ...)
+{
 	va_list ap;
 
-	if (!s->opt.note)
-		return;
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	say(s, s->opt.note, fmt, ap);
 	va_end(ap);
-	s->opt.note(s->opt.arg, text);
+}
+
+void dp_session_say_left(struct dp_session *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(s, s->opt.left, fmt, ap);
+	va_end(ap);
 }
 
 int dp_session_map_rings(struct dp_session *s, int fd, u64 there, u64 size, struct dp_error *err)

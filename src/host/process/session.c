@@ -127,21 +127,36 @@ static void tell_withdrawn(struct dp_session *s, const struct dp_withdrawn *wd)
 		dp_session_say(s, "%u places were unmapped while they were probed: later hits there were not seen",
 			       wd->absent);
 	if (wd->skipped)
-		dp_session_say(s, "%u places were changed by another tool meanwhile and left as they are", wd->skipped);
+		dp_session_say_left(s, "%u places were changed by another tool meanwhile and left as they are",
+				    wd->skipped);
 	if (wd->kept_bytes && wd->halted.code)
-		dp_session_say(s,
-			       "%llu KiB stay mapped in process %d: it was stopped to restore its code, since %s: %s",
-			       kib, (int)s->pid, dp_error_info(wd->halted.code)->sentence, wd->halted.detail);
+		dp_session_say_left(
+		    s, "%llu KiB stay mapped in process %d: it was stopped to restore its code, since %s: %s", kib,
+		    (int)s->pid, dp_error_info(wd->halted.code)->sentence, wd->halted.detail);
 	else if (wd->kept_bytes && wd->inside)
-		dp_session_say(s, "%llu KiB stay mapped in process %d: thread %d may still be inside, at %#llx", kib,
-			       (int)s->pid, (int)wd->inside, (unsigned long long)wd->where);
+		dp_session_say_left(s, "%llu KiB stay mapped in process %d: thread %d may still be inside, at %#llx",
+				    kib, (int)s->pid, (int)wd->inside, (unsigned long long)wd->where);
 	else if (wd->kept_bytes)
-		dp_session_say(s, "%llu KiB stay mapped in process %d: another tool changed bytes there", kib,
-			       (int)s->pid);
+		dp_session_say_left(s, "%llu KiB stay mapped in process %d: another tool changed bytes there", kib,
+				    (int)s->pid);
+}
+
+/* Whoever is not given the error does not tell it. */
+static void tell_left(struct dp_session *s, const struct dp_error *why, struct dp_error *err)
+{
+	if (err)
+		*err = *why;
+	else
+		dp_session_say_left(
+		    s,
+		    "not all that was put into process %d could be taken out (`dprobes clean -p %d` tries "
+		    "again): %s: %s",
+		    (int)s->pid, (int)s->pid, dp_error_info(why->code)->sentence, why->detail);
 }
 
 int dp_session_remove(struct dp_session *s, struct dp_error *err)
 {
+	struct dp_error why;
 	struct dp_file_id rings = s->rings_file;
 	struct dp_withdrawn wd = {.kept_bytes = 0};
 	u64 begin = dp_now_ns();
@@ -153,7 +168,7 @@ int dp_session_remove(struct dp_session *s, struct dp_error *err)
 	s->armed = false;
 	dp_parts_end(s);
 	if (dp_same_file(dp_rings_at(s->pid, s->region + s->rings_off), rings)) {
-		r = withdraw_patiently(s, &wd, err);
+		r = withdraw_patiently(s, &wd, &why);
 		if (!r)
 			dp_session_add_withdrawn(s, &wd);
 		wd.absent -= DP_MIN(wd.absent, dp_session_places_out(s));
@@ -163,6 +178,8 @@ int dp_session_remove(struct dp_session *s, struct dp_error *err)
 		if (r && (!dp_session_alive(s) ||
 			  (r == -dp_error_info(E_TARGET_MEM)->number && !dp_block_there(s->pid, s->control))))
 			r = 0;
+		if (r)
+			tell_left(s, &why, err);
 	}
 	all = dp_withdraw_all_inheritors(s);
 	held = !dp_process_hold(s->pid, NULL);
