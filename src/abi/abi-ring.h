@@ -36,7 +36,7 @@ static inline u64 dp_counts_hits(const struct dp_counts *c)
 
 struct dp_ring {    /* one page, then the data */
 	u64 head;   /* bytes ever written; written by producers only */
-	u64 by, at; /* thread pointer and stamp of a commit that was known to be made on this ring's processor */
+	u64 by, at; /* thread pointer and stamp of a hit that was known to be on this ring's processor */
 	u64 pad0[5];
 	u64 tail;        /* bytes ever consumed; written by the reader only */
 	u64 next, epoch; /* of the reader: where tail goes once the log has reached that epoch (log/reader.h) */

@@ -150,8 +150,7 @@ static bool read_near(struct dp_hit *h, void *dst, u64 src, u32 len)
 	return true;
 }
 
-/* How many bytes from src on could be copied, up to len; 0 when none. */
-static u32 read_some(struct dp_hit *h, void *dst, u64 src, u32 len)
+static __attribute__((noinline, cold)) u32 ask_for(struct dp_hit *h, void *dst, u64 src, u32 len)
 {
 	struct iovec_rt here = {(u64)dst, len};
 	/* One element for each page: a transfer stops between elements, never inside one. */
@@ -159,8 +158,6 @@ static u32 read_some(struct dp_hit *h, void *dst, u64 src, u32 len)
 	struct iovec_rt there[2] = {{src, first}, {src + first, len - first}};
 	s64 n;
 
-	if (load(h, dst, src, len))
-		return len;
 	if (h->ctl->caps & DP_CAP_PVR) {
 		if (is_near(h, src, len))
 			return read_near(h, dst, src, len) ? len : 0;
@@ -176,6 +173,12 @@ static u32 read_some(struct dp_hit *h, void *dst, u64 src, u32 len)
 		return len;
 	}
 	return 0;
+}
+
+/* How many bytes from src on could be copied, up to len; 0 when none. */
+static u32 read_some(struct dp_hit *h, void *dst, u64 src, u32 len)
+{
+	return load(h, dst, src, len) ? len : ask_for(h, dst, src, len);
 }
 
 int dp_hit_read(struct dp_hit *h, void *dst, u64 src, u32 len)

@@ -256,7 +256,7 @@ static inline __attribute__((always_inline)) enum dp_count put(struct dp_hit_slo
 	words[1] = tid | (u64)cpu << 32;
 	if (is_here)
 		r = dp_commit(slot, ctl, words, bytes);
-	if (r == 0 && !(ctl->caps & DP_CAP_RDPID)) {
+	if (r != 2 && !(ctl->caps & DP_CAP_RDPID)) {
 		ring = (struct dp_ring *)(ctl->ring0 + cpu * ctl->ring_stride);
 		*(volatile u64 *)&ring->by = slot->thread;
 		*(volatile u64 *)&ring->at = stamp;

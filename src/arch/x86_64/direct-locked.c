@@ -122,7 +122,6 @@ static void record(struct jit *j)
 	if (j->p.is_rpn)
 		dp_direct_need_pid(j);
 	take(j);
-	LOAD(j, CX, DX, RING_HEAD);
 	dp_direct_room(j);
 	dp_direct_write(j);
 	STORE32(j, R8, 8, SI);

@@ -159,7 +159,9 @@ void dp_direct_ring(struct jit *j, u64 first);
 void dp_direct_thread_pointer(struct jit *j, u8 reg);
 /* The process's id is noted by its first hit; a forked child's is not yet. */
 void dp_direct_need_pid(struct jit *j);
-/* rcx: the head of ring rdx. Room for the record at r8; to FULL or BAIL_OUT. */
+/* The head of ring rdx into rcx; to FULL where there is no room for the record. Clobbers r8. */
+void dp_direct_full(struct jit *j);
+/* The same, and the place of the record into r8; to BAIL_OUT where it would not be in one piece. */
 void dp_direct_room(struct jit *j);
 /* The record at r8, but for the thread's id. rax: stamp, rdi: processor. Clobbers r9. */
 void dp_direct_write(struct jit *j);

@@ -89,15 +89,21 @@ u32 dp_direct_size(const struct jit *j)
 	return (u32)DP_ALIGN_UP(sizeof(struct dp_record) + j->p.size, 8);
 }
 
+void dp_direct_full(struct jit *j)
+{
+	LOAD(j, CX, DX, RING_HEAD);
+	MOVE(j, R8, CX);
+	op_mem(j->e, true, 0x2b, R8, AT(DX, RING_TAIL)); /* pairs with the reader's release of tail */
+	op_imm(j->e, true, ALU_CMP, R8, (u32)j->in->ctl->ring_size - dp_direct_size(j));
+	dp_direct_jump(j, CC_A, FULL);
+}
+
 void dp_direct_room(struct jit *j)
 {
 	const struct dp_control *ctl = j->in->ctl;
 	u32 size = dp_direct_size(j);
 
-	MOVE(j, R8, CX);
-	op_mem(j->e, true, 0x2b, R8, AT(DX, RING_TAIL)); /* pairs with the reader's release of tail */
-	op_imm(j->e, true, ALU_CMP, R8, (u32)ctl->ring_size - size);
-	dp_direct_jump(j, CC_A, FULL);
+	dp_direct_full(j);
 	MOVE(j, R8, CX);
 	op_imm(j->e, false, ALU_AND, R8, (u32)ctl->ring_size - 1);
 	op_imm(j->e, false, ALU_CMP, R8, (u32)ctl->ring_size - size);

@@ -10,7 +10,8 @@
  */
 #include "arch/x86_64/direct-priv.h"
 
-#define PROCESSOR_MAX 112 /* bytes of what finds the processor, in the longest way */
+#define TOLD_MAX 24  /* bytes of what finds the processor, in the longest way */
+#define CHECK_MAX 80 /* and whether it is right */
 #define SIGN_MAX 14
 
 /* tp: register that holds the thread pointer. Clobbers scratch. */
@@ -76,22 +77,41 @@ static void land_short(struct jit *j, size_t from)
 }
 
 /*
- * The processor into rdi: as the thread's area tells it, if that is right. Who has committed to that processor's ring a
- * moment ago is believed; see here() in hit.c. rax: the stamp. Clobbers rcx, rdx, r8.
+ * The processor into rdi, as rdpid or the thread's area tells it, its ring into rdx and r9. Where that is full the rest
+ * is spared: the stamp costs most of a hit. rsi: thread pointer. Clobbers rcx, r8.
  */
 static void told_processor(struct jit *j)
 {
 	const struct dp_control *ctl = j->in->ctl;
+	size_t from = j->e->len;
+
+	if (ctl->caps & DP_CAP_RDPID) {
+		BYTES(j, "\xf3\x0f\xc7\xff"); /* rdpid %rdi */
+		dp_direct_need_processor(j);
+	} else {
+		LOAD32(j, DI, SI, ctl->rseq_off + 4);
+		op_imm(j->e, false, ALU_CMP, DI, ctl->ncpus);
+		dp_direct_jump(j, CC_AE, GIVE_UP);
+	}
+	dp_direct_fill_up(j, from, TOLD_MAX);
+	dp_direct_ring(j, ctl->ring0);
+	MOVE(j, R9, DX);
+	dp_direct_full(j);
+}
+
+/*
+ * Leaves unless the thread's area has told the right processor. Who has been found there a moment ago is believed; see
+ * here() in hit.c. r9: its ring, rax: the stamp. Clobbers rcx, rdx, r8.
+ */
+static void check_told(struct jit *j)
+{
+	const struct dp_control *ctl = j->in->ctl;
 	size_t stranger, recent;
 
-	LOAD32(j, DI, SI, ctl->rseq_off + 4);
-	op_imm(j->e, false, ALU_CMP, DI, ctl->ncpus);
-	dp_direct_jump(j, CC_AE, GIVE_UP);
-	dp_direct_ring(j, ctl->ring0);
-	op_mem(j->e, true, 0x3b, SI, AT(DX, RING_BY));
+	op_mem(j->e, true, 0x3b, SI, AT(R9, RING_BY));
 	stranger = jump_short(j, CC_NE);
 	MOVE(j, R8, AX);
-	op_mem(j->e, true, 0x2b, R8, AT(DX, RING_AT));
+	op_mem(j->e, true, 0x2b, R8, AT(R9, RING_AT));
 	op_imm(j->e, true, ALU_CMP, R8, DP_TRUST_TICKS);
 	recent = jump_short(j, CC_B);
 	land_short(j, stranger);
@@ -109,20 +129,16 @@ static void told_processor(struct jit *j)
 	land_short(j, recent);
 }
 
-static void processor(struct jit *j)
+static void check_processor(struct jit *j)
 {
 	size_t from = j->e->len;
 
-	if (j->in->ctl->caps & DP_CAP_RDPID) {
-		BYTES(j, "\xf3\x0f\xc7\xff"); /* rdpid %rdi */
-		dp_direct_need_processor(j);
-	} else {
-		told_processor(j);
-	}
-	dp_direct_fill_up(j, from, PROCESSOR_MAX);
+	if (!(j->in->ctl->caps & DP_CAP_RDPID))
+		check_told(j);
+	dp_direct_fill_up(j, from, CHECK_MAX);
 }
 
-/* Who has committed here, and when: for processor(). rdx: ring. */
+/* Who has been found here, and when: for processor(), also where there is no room. rdx: ring. */
 static void sign(struct jit *j)
 {
 	size_t from = j->e->len;
@@ -140,8 +156,9 @@ static void commit_record(struct jit *j, struct sequence *q)
 	const struct dp_control *ctl = j->in->ctl;
 
 	dp_direct_thread_pointer(j, SI);
+	told_processor(j);
 	dp_direct_stamp(j);
-	processor(j);
+	check_processor(j);
 	if (j->p.is_rpn)
 		dp_direct_need_pid(j);
 	begin(j, q, SI, CX);
@@ -149,12 +166,11 @@ static void commit_record(struct jit *j, struct sequence *q)
 	op_mem(j->e, false, 0x3b, DI, AT(SI, ctl->rseq_off + 4));
 	dp_direct_jump(j, CC_NE, BAIL_OUT);
 	dp_direct_ring(j, ctl->ring0);
-	LOAD(j, CX, DX, RING_HEAD);
+	sign(j);
 	dp_direct_room(j);
 	dp_direct_write(j);
 	LOAD32(j, R9, SI, ctl->tid_off);
 	STORE32(j, R8, 8, R9);
-	sign(j);
 	op_imm(j->e, true, ALU_ADD, CX, dp_direct_size(j));
 	STORE(j, DX, RING_HEAD, CX); /* commit; stores are seen in order, pairs with the reader's acquire */
 	commit(j, q, SI);

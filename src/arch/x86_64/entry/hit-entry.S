@@ -583,19 +583,28 @@ dp_load:
 	jmp	.Lload_not
 .Lload_found:
 	xor	%eax, %eax
-1:	lea	8(%rax), %r11
+1:	lea	32(%rax), %r11		/* strings are looked for in pieces of 64 bytes */
 	cmp	%r8, %r11
 	ja	2f
+	.irp	at, 0, 8, 16, 24
+	mov	\at(%rcx, %rax), %r11
+	mov	%r11, \at(%rdx, %rax)
+	.endr
+	add	$32, %rax
+	jmp	1b
+2:	lea	8(%rax), %r11
+	cmp	%r8, %r11
+	ja	3f
 	mov	(%rcx, %rax), %r11
 	mov	%r11, (%rdx, %rax)
 	add	$8, %rax
-	jmp	1b
-2:	cmp	%r8, %rax
+	jmp	2b
+3:	cmp	%r8, %rax
 	jae	.Lload_end
 	movzbl	(%rcx, %rax), %r11d
 	mov	%r11b, (%rdx, %rax)
 	inc	%rax
-	jmp	2b
+	jmp	3b
 .Lload_end:
 	movq	$0, 8(%r10)
 	movq	$0, (%r9)
