@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 """What a line of output costs: the processor time of `dprobes trace -o FILE` for each line, of a target with one thread
 that hits as often as it can, and that of `dprobes report` for each line of a recording. Several builds are measured in
-turn; the time to begin, that of a trace of a tenth of a second and of a report of its recording, is taken off.
+turn; the time to begin, that of a trace of a tenth of a second and of a report of its recording, is taken off. What it
+takes to write the same lines to a new file is measured beside them: so much of both is the machine's.
 
 Usage: bench-text.py [-n ROUNDS] [-s SECONDS] [-f FORMAT] [-d DIRECTORY] TARGET DPROBES...
 TARGET is the program bench-called of a build, DPROBES the command of each build that is compared."""
@@ -12,9 +13,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 LINE = "p count_call $arg1 $arg2 $arg3 $arg4"
 BRIEF = 0.1
+PIECE = 1 << 18  # bytes that dprobes writes to a file at once
+MOST = 166  # ns a line: six million lines a second
 
 
 def processor_time(command):
@@ -49,6 +53,17 @@ def measure(command, path, brief, whole):
     return (took[1] - took[0]) * 1e9 / (n[1] - n[0])
 
 
+def writing(text, path):
+    """Nanoseconds a line that it takes to write a text to a new file."""
+    before = time.process_time()
+    with open(path, "wb", buffering=0) as f:
+        for at in range(0, len(text), PIECE):
+            f.write(text[at:at + PIECE])
+    took = time.process_time() - before
+    os.unlink(path)
+    return took * 1e9 / text.count(b"\n")
+
+
 def main():
     p = argparse.ArgumentParser(usage=__doc__)
     p.add_argument("-n", type=int, default=5)
@@ -71,7 +86,12 @@ def main():
             for d in a.dprobes:
                 found[d, "trace"].append(measure(
                     lambda seconds, d=d: trace(d, target.pid, ["--format", a.f], seconds, out), out, BRIEF, a.s))
+        trace(a.dprobes[-1], target.pid, ["--format", a.f], a.s, out)
+        with open(out, "rb") as f:
+            text = f.read()
+        os.unlink(out)
         target.kill()
+        alone = statistics.median(writing(text, out) for _ in range(a.n))
         for _ in range(a.n):
             for d in a.dprobes:
                 found[d, "report"].append(measure(
@@ -79,6 +99,11 @@ def main():
                     out, BRIEF, a.s))
     for (d, what), ns in found.items():
         print("%-40s %-6s %6.1f ns a line (%.1f to %.1f)" % (d[-40:], what, statistics.median(ns), min(ns), max(ns)))
+    print("%-40s %-6s %6.1f ns a line" % ("(writing these lines to a new file)", "", alone))
+    took = statistics.median(found[a.dprobes[-1], "trace"])
+    if a.f == "text":
+        print("\n%.1f ns a line, expected at most %d: %s" % (took, MOST, "met" if took <= MOST else
+              "NOT MET: writing takes %.1f of them, of %d bytes a line" % (alone, len(text) / text.count(b"\n"))))
 
 
 if __name__ == "__main__":

@@ -86,6 +86,15 @@ def need(*programs):
     return found
 
 
+# Behind a source in Rust: what the compiler knows nothing of (std::hint::black_box is younger than Debian 12's).
+RUST_HIDE = """
+fn hide<T>(v: T) -> T {
+    let v = std::mem::ManuallyDrop::new(v);
+    unsafe { std::ptr::read_volatile(&*v) }
+}
+"""
+
+
 def compiled(folder, name, source, *flags, compiler="gcc"):
     """The program of this source, made once; skips where there is no compiler."""
     need(compiler)

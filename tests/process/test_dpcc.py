@@ -552,16 +552,16 @@ int main()
 struct Point { x: i64, y: i64 }
 #[inline(never)]
 fn dist(p: &Point, name: &str, n: u32) -> i64 {
-    std::hint::black_box((p, name, n));
+    hide((p, name, n));
     p.x * p.x + p.y * p.y + n as i64 + name.len() as i64
 }
 fn main() {
     for line in std::io::stdin().lock().lines() {
-        let p = Point { x: std::hint::black_box(1), y: 2 };
-        println!("{}", dist(&p, &line.unwrap(), std::hint::black_box(7)));
+        let p = Point { x: hide(1), y: 2 };
+        println!("{}", dist(&p, &line.unwrap(), hide(7)));
     }
 }
-""", ["rustc", "-O", "-g", "-o", "%o", "%s"], "lang::dist",
+""" + RUST_HIDE, ["rustc", "-O", "-g", "-o", "%o", "%s"], "lang::dist",
            "log($p->x, $p->y, $n, $name.length); log_str($name.data_ptr, $name.length);",
            ["$p->x = 1", "$p->y = 2", "$n = 7", "$name.length = 5", '$name.data_ptr = "hello"'], "17"),
     "go": ("go", """package main
