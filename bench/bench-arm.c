@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -177,6 +178,31 @@ static void row(const char *what, struct outcome *o)
 		printf("| %-14s | one or more rounds failed: %s\n", what, o->failed);
 }
 
+/* Of a call that does nothing, in us, here and now. */
+static double system_call_us(void)
+{
+	enum { CALLS = 20000 };
+	double before = now_ms();
+
+	for (int i = 0; i < CALLS; i++)
+		syscall(SYS_getppid);
+	return (now_ms() - before) * 1e3 / CALLS;
+}
+
+/* Of all probes at once. */
+static void expectations(struct outcome *o)
+{
+	char why[64];
+
+	if (!o->n)
+		return;
+	snprintf(why, sizeof(why), "a system call takes %.2f us here", system_call_us());
+	bench_expected();
+	bench_expect("10,000 probes out", bench_median(o->v[REMOVE_MS], o->n), "ms", 50, true, why);
+	bench_expect("longest stop of a thread, median", bench_median(o->v[STOP_US], o->n), "us", 100, true, why);
+	bench_expect("longest stop of a thread, worst", most(o->v[STOP_US], o->n), "us", 1000, true, why);
+}
+
 int main(int argc, char **argv)
 {
 	static struct outcome results[sizeof(cases) / sizeof(*cases)];
@@ -213,6 +239,7 @@ int main(int argc, char **argv)
 	    "thread in microseconds, median\nand worst. \"mapped\": address space; \"rss\", \"private\": memory that "
 	    "the target got, "
 	    "rings and own pages.\n");
+	expectations(&results[2]);
 	if (waitpid(pid, &status, WNOHANG) == pid)
 		printf("\nThe target DIED: status 0x%x\n", status);
 	kill(pid, SIGKILL);

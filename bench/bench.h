@@ -130,6 +130,10 @@ struct bench_result {
 double bench_median(double *v, size_t n); /* sorts v; 0 when empty */
 double bench_min(const double *v, size_t n);
 
+void bench_expected(void); /* the head of a table for: */
+/* why: said where it is not met; NULL: nothing is known. Judges by no exit code. */
+void bench_expect(const char *what, double value, const char *unit, double limit, bool at_most, const char *why);
+
 /* results[place][contender] */
 void bench_report(const struct bench_place *places, size_t nplaces, struct bench_result *results, size_t ncontenders);
 /* The same as a JSON array of objects, for page.py. Returns 0, or -1 with errno. */

@@ -76,15 +76,6 @@ static void table(const struct bench_place *p, const struct bench_result *result
 				row(results, n, i);
 }
 
-/* why: said where it is not met; NULL: nothing is known. */
-static void expect(const char *what, double value, const char *unit, double limit, bool at_most, const char *why)
-{
-	bool met = at_most ? value <= limit : value >= limit;
-
-	printf("| %-66s | %8.1f %-5s | %s %.0f | %s%s%s |\n", what, value, unit, at_most ? "at most" : "at least",
-	       limit, met ? "met" : "NOT MET", !met && why ? ": " : "", !met && why ? why : "");
-}
-
 /* Of a time stamp, in ns, here and now: the least of some turns. */
 static double stamp_ns(void)
 {
@@ -115,7 +106,7 @@ static void expect_ns(const struct bench_place *p, const struct bench_result *re
 	snprintf(what, sizeof(what), "%s, %s", name, p->name);
 	snprintf(why, sizeof(why), "%.1f ns are time stamps", stamps ? stamps * stamp_ns() : 0);
 	if (mine >= 0)
-		expect(what, net(results, (size_t)mine), "ns", limit, true, stamps ? why : NULL);
+		bench_expect(what, net(results, (size_t)mine), "ns", limit, true, stamps ? why : NULL);
 	else
 		printf("| %-66s | not measured |  | |\n", what);
 }
@@ -130,7 +121,7 @@ static void expect_ratio(const struct bench_place *p, const struct bench_result 
 		return;
 	}
 	snprintf(what, sizeof(what), "record against \"%s\", %s", results[rival].c->name, p->name);
-	expect(what, net(results, (size_t)rival) / net(results, (size_t)mine), "times", limit, false, NULL);
+	bench_expect(what, net(results, (size_t)rival) / net(results, (size_t)mine), "times", limit, false, NULL);
 }
 
 /* Of a contender, less the unprobed call; negative: it was not measured. */
@@ -151,9 +142,9 @@ static void expect_words(const struct bench_place *p, const struct bench_result 
 	if (pointer < 0 || word < 0 || words < 0)
 		return;
 	snprintf(what, sizeof(what), "the first word behind a pointer, %s", p->name);
-	expect(what, word - pointer, "ns", 5, true, NULL);
+	bench_expect(what, word - pointer, "ns", 5, true, NULL);
 	snprintf(what, sizeof(what), "each further one, %s", p->name);
-	expect(what, (words - word) / 3, "ns", 5, true, NULL);
+	bench_expect(what, (words - word) / 3, "ns", 5, true, NULL);
 }
 
 static void expect_string(const struct bench_place *p, const struct bench_result *results, size_t n)
@@ -164,7 +155,7 @@ static void expect_string(const struct bench_place *p, const struct bench_result
 	if (pointer < 0 || string < 0)
 		return;
 	snprintf(what, sizeof(what), "a string on the heap instead of its pointer, %s", p->name);
-	expect(what, string - pointer, "ns", 40, true, NULL);
+	bench_expect(what, string - pointer, "ns", 40, true, NULL);
 }
 
 void bench_report(const struct bench_place *places, size_t nplaces, struct bench_result *results, size_t ncontenders)
@@ -172,8 +163,8 @@ void bench_report(const struct bench_place *places, size_t nplaces, struct bench
 	for (size_t i = 0; i < nplaces; i++)
 		table(&places[i], results + i * ncontenders, ncontenders);
 	printf("\n\"added\": median less the median of the unprobed call. \"ratio\": added, divided by that of ours "
-	       "for the same job.\n\n### Expected\n\n");
-	printf("| %-66s | %14s | expected | |\n|---|---:|---|---|\n", "what", "measured");
+	       "for the same job.\n");
+	bench_expected();
 	for (size_t i = 0; i < nplaces; i++) {
 		const struct bench_result *r = results + i * ncontenders;
 

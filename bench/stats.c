@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* Medians and minima. */
+/* Medians and minima, and what the project expects of itself. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "bench.h"
@@ -26,4 +27,17 @@ double bench_min(const double *v, size_t n)
 	for (size_t i = 1; i < n; i++)
 		least = v[i] < least ? v[i] : least;
 	return least;
+}
+
+void bench_expected(void)
+{
+	printf("\n### Expected\n\n| %-66s | %14s | expected | |\n|---|---:|---|---|\n", "what", "measured");
+}
+
+void bench_expect(const char *what, double value, const char *unit, double limit, bool at_most, const char *why)
+{
+	bool met = at_most ? value <= limit : value >= limit;
+
+	printf("| %-66s | %8.1f %-5s | %s %.0f | %s%s%s |\n", what, value, unit, at_most ? "at most" : "at least",
+	       limit, met ? "met" : "NOT MET", !met && why ? ": " : "", !met && why ? why : "");
 }
