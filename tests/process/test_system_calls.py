@@ -497,7 +497,7 @@ def names():
     script = ("import fcntl, mmap, os, signal, socket, threading; os.open('/dev/null', os.O_RDWR | os.O_APPEND);"
               "m = mmap.mmap(-1, 4096, mmap.MAP_SHARED, mmap.PROT_READ); m.madvise(mmap.MADV_DONTNEED);"
               "a, b = socket.socketpair(); a.send(b'x', socket.MSG_DONTWAIT); b.recv(1, socket.MSG_PEEK);"
-              "a.shutdown(socket.SHUT_WR); fcntl.flock(0, fcntl.LOCK_EX | fcntl.LOCK_NB); os.pipe();"
+              "a.shutdown(socket.SHUT_WR); fcntl.flock(a, fcntl.LOCK_EX | fcntl.LOCK_NB); os.pipe();"
               "fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 100); os.access('/', os.R_OK | os.X_OK); os.lseek(0, 0, 2);"
               "socket.socket(socket.AF_INET, socket.SOCK_DGRAM); signal.pthread_sigmask(signal.SIG_BLOCK, []);"
               "os.kill(os.getpid(), 0); os.stat('/dev/null', follow_symlinks=False)")
