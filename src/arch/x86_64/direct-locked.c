@@ -61,19 +61,10 @@ static void thread_id(struct jit *j)
  */
 static void processor(struct jit *j)
 {
-	const struct dp_control *ctl = j->in->ctl;
-
-	if (ctl->caps & DP_CAP_RDPID) {
+	if (j->in->ctl->caps & DP_CAP_RDPID)
 		BYTES(j, "\xf3\x0f\xc7\xff"); /* rdpid %rdi */
-	} else if (ctl->caps & DP_CAP_LSL) {
-		BYTES(j, "\xbf"); /* mov $segment,%edi */
-		dp_emit_u32(j->e, DP_CPU_SEGMENT);
-		BYTES(j, "\x0f\x03\xff"); /* lsl %edi,%edi */
-		dp_direct_jump(j, CC_NE, GIVE_UP);
-	} else {
-		BYTES(j, "\x0f\x01\xf9\x48\xc1\xe2\x20\x48\x09\xd0"); /* rdtscp; shl $32,%rdx; or %rdx,%rax */
-		op_reg(j->e, false, 0x89, CX, DI);
-	}
+	else
+		dp_direct_ask_processor(j, DI);
 	dp_direct_need_processor(j);
 }
 

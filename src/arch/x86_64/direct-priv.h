@@ -151,6 +151,11 @@ void dp_direct_abort(struct jit *j, const struct sequence *q, struct dp_rseq_cs 
 void dp_direct_fill_up(struct jit *j, size_t from, u32 max);
 /* The stamp into rax. Clobbers rdx. */
 void dp_direct_stamp(struct jit *j);
+/*
+ * The processor into reg, one of the first eight, by the segment's limit; or by another look at the clock, which is the
+ * stamp in rax then and clobbers rcx and rdx. To be masked.
+ */
+void dp_direct_ask_processor(struct jit *j, u8 reg);
 /* rdi: the processor, from what tells more than that; to GIVE_UP unless it is one of those that there are rings for. */
 void dp_direct_need_processor(struct jit *j);
 /* The ring of processor rdi into rdx: the first one is there. Clobbers rcx. */

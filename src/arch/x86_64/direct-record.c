@@ -31,6 +31,21 @@ void dp_direct_stamp(struct jit *j)
 	BYTES(j, "\x0f\x31\x48\xc1\xe2\x20\x48\x09\xd0"); /* rdtsc; shl $32,%rdx; or %rdx,%rax */
 }
 
+void dp_direct_ask_processor(struct jit *j, u8 reg)
+{
+	if (j->in->ctl->caps & DP_CAP_LSL) {
+		dp_emit_u8(j->e, 0xb8 | reg); /* mov $segment,%reg */
+		dp_emit_u32(j->e, DP_CPU_SEGMENT);
+		BYTES(j, "\x0f\x03"); /* lsl %reg,%reg */
+		dp_emit_u8(j->e, (u8)(0xc0 | reg << 3 | reg));
+		dp_direct_jump(j, CC_NE, GIVE_UP);
+		return;
+	}
+	BYTES(j, "\x0f\x01\xf9\x48\xc1\xe2\x20\x48\x09\xd0"); /* rdtscp; shl $32,%rdx; or %rdx,%rax */
+	if (reg != CX)
+		op_reg(j->e, false, 0x89, CX, reg);
+}
+
 void dp_direct_need_processor(struct jit *j)
 {
 	op_imm(j->e, false, ALU_AND, DI, DP_CPU_MASK);

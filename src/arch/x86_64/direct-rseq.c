@@ -105,7 +105,6 @@ static void told_processor(struct jit *j)
  */
 static void check_told(struct jit *j)
 {
-	const struct dp_control *ctl = j->in->ctl;
 	size_t stranger, recent;
 
 	op_mem(j->e, true, 0x3b, SI, AT(R9, RING_BY));
@@ -115,14 +114,7 @@ static void check_told(struct jit *j)
 	op_imm(j->e, true, ALU_CMP, R8, DP_TRUST_TICKS);
 	recent = jump_short(j, CC_B);
 	land_short(j, stranger);
-	if (ctl->caps & DP_CAP_LSL) {
-		BYTES(j, "\xb9"); /* mov $segment,%ecx */
-		dp_emit_u32(j->e, DP_CPU_SEGMENT);
-		BYTES(j, "\x0f\x03\xc9"); /* lsl %ecx,%ecx */
-		dp_direct_jump(j, CC_NE, GIVE_UP);
-	} else {
-		BYTES(j, "\x0f\x01\xf9\x48\xc1\xe2\x20\x48\x09\xd0"); /* rdtscp; shl $32,%rdx; or %rdx,%rax */
-	}
+	dp_direct_ask_processor(j, CX);
 	op_imm(j->e, false, ALU_AND, CX, DP_CPU_MASK);
 	op_regs(j->e, false, ALU_CMP, DI, CX);
 	dp_direct_jump(j, CC_NE, GIVE_UP);
@@ -165,7 +157,7 @@ static void commit_record(struct jit *j, struct sequence *q)
 	/* In a child of vfork the area is its parent's, and may tell another processor: see commit() in hit.c. */
 	op_mem(j->e, false, 0x3b, DI, AT(SI, ctl->rseq_off + 4));
 	dp_direct_jump(j, CC_NE, BAIL_OUT);
-	dp_direct_ring(j, ctl->ring0);
+	dp_direct_ring(j, ctl->ring0); /* again: r9 is changed below, and a sequence may begin once more */
 	sign(j);
 	dp_direct_room(j);
 	dp_direct_write(j);

@@ -24,7 +24,6 @@
 #define STOP_TIMEOUT 2000000000ull /* a busy machine may take long to run a thread */
 #define CALL_TIMEOUT 20000000000ull
 #define JUMP_TIMEOUT 200000000ull /* by then a signal handler may have jumped out of a call */
-#define JUMPS 16                  /* and until CALL_TIMEOUT */
 #define PAGE 4096ull
 #define HEADERS_MOST 64      /* of a program; it has some ten */
 #define FROZEN_NS 5000000ull /* between looks at whether the control group is frozen */
@@ -457,8 +456,8 @@ int dp_remote_stub(struct dp_remote *r, s64 nr, const u64 arg[6], struct dp_erro
 	u64 begin = dp_now_ns();
 	bool done = false;
 
-	for (int i = 0; !e && !done && (i < JUMPS || dp_now_ns() - begin < CALL_TIMEOUT); i++) {
-		e = launch_stub(r, &c, i > 0, err);
+	for (bool again = false; !e && !done && dp_now_ns() - begin < CALL_TIMEOUT; again = true) {
+		e = launch_stub(r, &c, again, err);
 		if (!e) {
 			wait_done(r, JUMP_TIMEOUT, stub_left, r, NULL);
 			e = dp_remote_leave(r, err);
