@@ -242,25 +242,32 @@ int dp_arm_last_round(struct arming *a, int (*each)(struct dp_session *s, pid_t 
 			      .nmap = a->plan->nredirects,
 			      .slots = a->remote.slots,
 			      .nslots = a->remote.nslots};
+	struct dp_thread *th;
 	int r = 0;
 
-	for (u32 i = 0; !r && (i < t->n || dp_tracer_newborn(t)); i++) {
-		struct dp_thread *th = &t->v[i];
-
-		dp_arm_finish_children(a); /* which do not wait for all the others */
-		if (th->foreign || !dp_tracer_stop(t, th, 500000000)) {
-			/* Stuck in the kernel: the second net stays. */
-			a->unseen += !t->v[i].foreign && !t->v[i].gone && !t->v[i].released;
-			if (each && !t->v[i].foreign && !t->v[i].sharer && !t->v[i].gone && !t->v[i].released)
-				r = each(a->s, t->v[i].tid, err);
-			continue;
+	dp_tracer_begin(t, false);
+	do {
+		dp_tracer_begin_pass(t);
+		while (!r && (th = dp_tracer_next_stopped(t, 500000000))) {
+			th->done = true;
+			dp_move_thread(th, &a->mem, &a->now, &mv);
+			if (each && !th->sharer)
+				r = each(a->s, th->tid, err);
+			if (!r)
+				dp_tracer_release(t, th);
+			dp_arm_finish_children(a); /* which do not wait for all the others */
 		}
-		dp_move_thread(&t->v[i], &a->mem, &a->now, &mv);
-		if (each && !t->v[i].sharer)
-			r = each(a->s, t->v[i].tid, err);
-		if (!r)
-			dp_tracer_release(t, &t->v[i]);
-	}
+		for (u32 i = 0; !r && i < t->n; i++) {
+			th = &t->v[i];
+			if (th->done || th->foreign || th->gone || th->released)
+				continue;
+			th->done = true;
+			a->unseen++; /* stuck in the kernel: the second net stays */
+			if (each && !th->sharer)
+				r = each(a->s, th->tid, err);
+		}
+		dp_arm_finish_children(a);
+	} while (!r && dp_tracer_newborn(t));
 	a->s->stats.moved += mv.moved;
 	return r;
 }

@@ -418,6 +418,7 @@ int dp_fail_stuck(const struct dp_tracer *t, struct dp_error *err)
 
 int dp_caps_find(struct dp_caps *c, struct dp_tracer *t, const struct dp_mem *mem, struct dp_error *err)
 {
+	const struct dp_machine *m = dp_measure_machine(); /* the first time takes milliseconds: nobody waits for it */
 	struct user_regs_struct regs;
 
 	memset(c, 0, sizeof(*c));
@@ -430,7 +431,7 @@ int dp_caps_find(struct dp_caps *c, struct dp_tracer *t, const struct dp_mem *me
 		if (ptrace(PTRACE_GETREGS, th->tid, 0, &regs))
 			continue;
 		c->caps = syscall_caps(c, t->pid, th->tid);
-		c->caps |= dp_measure_machine()->caps & (DP_CAP_RDPID | DP_CAP_RDTSCP | DP_CAP_LSL);
+		c->caps |= m->caps & (DP_CAP_RDPID | DP_CAP_RDTSCP | DP_CAP_LSL);
 		find_areas(c, t, th, mem, regs.fs_base);
 		dp_fix_restart(th->tid, &regs, false);
 		ptrace(PTRACE_SETREGS, th->tid, 0, &regs);

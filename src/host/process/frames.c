@@ -214,30 +214,21 @@ bool dp_move_all(struct dp_tracer *t, const struct dp_mem *mem, const struct dp_
 		 u64 patience_ns, void (*each)(void *arg), void *arg, pid_t *inside)
 {
 	u64 begin = dp_now_ns();
+	struct dp_thread *th;
 	u32 us = 0;
 	bool all;
 
-	for (u32 i = 0; i < t->n; i++)
-		t->v[i].done = false;
+	dp_tracer_begin(t, false);
 	do {
-		all = true;
-		for (u32 i = 0; i < t->n; i++) {
-			struct dp_thread *th = &t->v[i];
-
+		dp_tracer_begin_pass(t);
+		while ((th = dp_tracer_next_stopped(t, 20000000))) {
+			th->done = dp_move_thread(th, mem, maps, mv);
+			th->put_off = !th->done;
+			dp_tracer_resume(t, th);
 			each(arg);
-			if (th->done || th->gone || th->released || th->foreign)
-				continue;
-			if (dp_tracer_stop(t, th, 20000000)) {
-				th = &t->v[i]; /* the table may have moved */
-				th->done = dp_move_thread(th, mem, maps, mv);
-				dp_tracer_resume(t, th);
-			}
-			th = &t->v[i];
-			if (!th->done && !th->gone) {
-				all = false;
-				*inside = th->tid;
-			}
 		}
+		each(arg);
+		all = !dp_tracer_any_due(t, inside);
 		all &= !dp_tracer_newborn(t);
 		if (!all)
 			dp_tracer_pause(t, &us);

@@ -57,6 +57,7 @@ struct dp_thread {
 	bool asked;                     /* dp_tracer_stop waits for it */
 	bool trap_due;                  /* it goes on to report a trap: not to be interrupted before */
 	bool done;                      /* for passes of the caller: through with it */
+	bool put_off;                   /* in this pass: it did not stop in time, or is to be looked at again later */
 	bool worked;                    /* was sent to make calls, and not yet seen to be back, */
 	bool given_back;                /* it left that code for a signal */
 	u64 work_lo;                    /* where it can be taken out of that code: from here */
@@ -91,7 +92,9 @@ struct dp_tracer {
 	bool holds; /* bytes are in some step: forked children wait until theirs are right. Else they go on at once */
 	u32 held;   /* those that wait */
 	u64 longest_stop_ns, stops, rescued;
-	u64 pumps; /* calls of dp_tracer_pump so far */
+	u64 pumps;  /* calls of dp_tracer_pump so far */
+	u32 passed; /* so many threads, from the first on, are not due any more in this pass; */
+	bool all;   /* it includes those of forked children */
 	void (*on_call)(
 	    void *arg,
 	    struct dp_thread *th); /* at the entry and the exit of system calls of threads that are followed */
@@ -140,6 +143,17 @@ void dp_tracer_rest(u64 waited_ns, bool stops);
  * a processor.
  */
 bool dp_tracer_stop(struct dp_tracer *t, struct dp_thread *th, u64 timeout_ns);
+
+/*
+ * Passes over all threads (those of forked children, if asked for) that are not done, in the order in which they stop:
+ * a few are asked at a time, so that those that run leave their processors to those that wait for one, and none is
+ * stopped for long. Who is returned has stopped, and is to be done, or put_off to the next pass. NULL: the pass is over;
+ * those that did not stop within the time (see above) are put_off.
+ */
+void dp_tracer_begin(struct dp_tracer *t, bool foreign); /* nobody is done; the first pass begins */
+void dp_tracer_begin_pass(struct dp_tracer *t);
+struct dp_thread *dp_tracer_next_stopped(struct dp_tracer *t, u64 timeout_ns);
+bool dp_tracer_any_due(const struct dp_tracer *t, pid_t *tid); /* a thread that is not done */
 void dp_tracer_resume(struct dp_tracer *t, struct dp_thread *th);
 /* Each thread of the process stops once, if it does in that time, and goes on, one after the other. */
 void dp_tracer_stop_each(struct dp_tracer *t, u64 timeout_ns);

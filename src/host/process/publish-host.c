@@ -12,6 +12,7 @@
 #define STOP_NS 50000000ull /* for one thread to stop */
 #define AT_REST 64u         /* patches for which all threads are stopped at a time: so many at first */
 #define AT_REST_MAX 4096u
+#define PIECE_NS 15000ull /* a change that takes no longer may be of twice as many */
 #define PAGE 4096ull
 
 /* ---- the engine's view ---- */
@@ -279,8 +280,8 @@ static int change_piece(struct dp_publish_host *ph, struct dp_patches *old, cons
 	end = dp_now_ns();
 	dp_tracer_resume_all(ph->tracer);
 	dp_tracer_pump(ph->tracer);
-	/* Where stops take longer than what is done in them there are to be fewer. */
-	if (stopped - begin > end - stopped)
+	/* More at a time where that hardly makes the stop longer: most of it is the stopping of threads. */
+	if (end - stopped < DP_MAX((stopped - begin) / 4, PIECE_NS))
 		ph->batch = DP_MIN(ph->batch * 2, AT_REST_MAX);
 	return r;
 }

@@ -32,6 +32,7 @@
 #define DETACH_NS 30000000000ull
 #define FORKS_NS 20000000000ull
 #define ENDING_NS 10000000000ull
+#define ASKED_AT_ONCE 4u
 #define STARVED 5                /* times as long may a thread take that waits for a processor */
 #define STUCK_NS 5000000ull      /* by then a thread that does not stop is looked at */
 #define STOP_ALL_NS 200000000ull /* for one thread to stop */
@@ -254,27 +255,35 @@ static bool may_fork_unseen(pid_t tid)
 	       ((call.nr == SYS_clone || call.nr == SYS_clone3) && (!(flags & CLONE_VM) || flags & CLONE_THREAD));
 }
 
-/* On a busy machine a thread may wait long for a processor; one that hangs in the kernel is in some other call. */
-static void pass_fork(struct dp_tracer *t, u32 i, u64 begin)
+/* Whether any thread may still be in a fork that it began before. */
+static bool any_in_fork(struct dp_tracer *t)
 {
-	bool out = false;
+	bool any = false;
 
-	while (!out && !t->v[i].gone && !t->v[i].released && !t->v[i].foreign && t->v[i].running &&
-	       may_fork_unseen(t->v[i].tid) && dp_now_ns() - begin < FORKS_NS) {
-		out = dp_tracer_stop(t, &t->v[i], 1000000000);
-		if (dp_resume_unless_parked(t, &t->v[i]))
-			break;
+	for (u32 i = 0; i < t->n; i++) {
+		struct dp_thread *th = &t->v[i];
+
+		th->done |= th->gone || th->released || th->foreign || !th->running || !may_fork_unseen(th->tid);
+		any |= !th->done;
 	}
+	return any;
 }
 
+/* On a busy machine a thread may wait long for a processor; one that hangs in the kernel is in some other call. */
 void dp_tracer_pass_forks(struct dp_tracer *t)
 {
 	u64 begin = dp_now_ns();
-	u32 i = 0;
+	struct dp_thread *th;
 
+	dp_tracer_begin(t, false);
 	do
-		for (; i < t->n; i++)
-			pass_fork(t, i, begin);
+		while (any_in_fork(t) && dp_now_ns() - begin < FORKS_NS) {
+			dp_tracer_begin_pass(t);
+			while ((th = dp_tracer_next_stopped(t, 1000000000))) {
+				th->done = true;
+				dp_resume_unless_parked(t, th);
+			}
+		}
 	while (seize_new(t) > 0);
 }
 
@@ -540,6 +549,99 @@ bool dp_tracer_stop(struct dp_tracer *t, struct dp_thread *th, u64 timeout_ns)
 	}
 }
 
+void dp_tracer_begin_pass(struct dp_tracer *t)
+{
+	for (u32 i = 0; i < t->n; i++)
+		t->v[i].put_off = false;
+	t->passed = 0;
+}
+
+void dp_tracer_begin(struct dp_tracer *t, bool foreign)
+{
+	for (u32 i = 0; i < t->n; i++)
+		t->v[i].done = false;
+	t->all = foreign;
+	dp_tracer_begin_pass(t);
+}
+
+static bool is_due(const struct dp_tracer *t, const struct dp_thread *th)
+{
+	return !th->done && !th->gone && !th->released && (t->all || !th->foreign);
+}
+
+bool dp_tracer_any_due(const struct dp_tracer *t, pid_t *tid)
+{
+	for (u32 i = 0; i < t->n; i++)
+		if (is_due(t, &t->v[i])) {
+			*tid = t->v[i].tid;
+			return true;
+		}
+	return false;
+}
+
+/* The first one that has stopped, or the first of all; a few that run are asked to stop. NULL: nobody is due. */
+static struct dp_thread *ask_some(struct dp_tracer *t)
+{
+	struct dp_thread *first = NULL;
+	u32 asked = 0;
+
+	for (u32 i = t->passed; i < t->n && asked < ASKED_AT_ONCE; i++) {
+		struct dp_thread *th = &t->v[i];
+
+		if (th->put_off || !is_due(t, th)) {
+			t->passed += t->passed == i;
+			continue;
+		}
+		if (!th->running)
+			return th;
+		if (!th->asked && !th->trap_due && !interrupt(th))
+			continue;
+		asked++;
+		first = first ? first : th;
+	}
+	return first;
+}
+
+/* Those that were asked and run still; should one stop after all, it goes on at once. */
+static void put_off_asked(struct dp_tracer *t)
+{
+	for (u32 i = t->passed; i < t->n; i++) {
+		struct dp_thread *th = &t->v[i];
+
+		if (th->running && (th->asked || th->trap_due) && is_due(t, th)) {
+			th->asked = false;
+			th->put_off = true;
+		}
+	}
+}
+
+struct dp_thread *dp_tracer_next_stopped(struct dp_tracer *t, u64 timeout_ns)
+{
+	u64 begin = dp_now_ns(), waited;
+	struct dp_thread *th;
+
+	while ((th = ask_some(t))) {
+		u32 index = (u32)(th - t->v);
+
+		if (!th->running) {
+			if (dp_tracer_stop(t, th, timeout_ns))
+				return &t->v[index];
+			t->v[index].put_off = true;
+			continue;
+		}
+		dp_tracer_pump(t);
+		th = ask_some(t);
+		if (!th || !th->running)
+			continue;
+		waited = dp_now_ns() - begin;
+		if (waited > timeout_ns && (waited > STARVED * timeout_ns || !waits_for_processor(t, th)))
+			put_off_asked(t);
+		else
+			dp_await_stop(DP_MIN(DP_MAX(waited / 2000, STOP_MIN_US), REST_MAX_US));
+	}
+	return NULL;
+}
+
 void dp_tracer_rest(u64 waited_ns, bool stops)
 {
 	u64 us = DP_MIN(DP_MAX(waited_ns / 4000, REST_MIN_US), REST_MAX_US);
@@ -623,9 +725,13 @@ int dp_tracer_stop_all(struct dp_tracer *t, struct dp_error *err)
 
 void dp_tracer_stop_each(struct dp_tracer *t, u64 timeout_ns)
 {
-	for (u32 i = 0; i < t->n; i++)
-		if (!t->v[i].foreign && dp_tracer_stop(t, &t->v[i], timeout_ns))
-			dp_tracer_resume(t, &t->v[i]);
+	struct dp_thread *th;
+
+	dp_tracer_begin(t, false);
+	while ((th = dp_tracer_next_stopped(t, timeout_ns))) {
+		th->done = true;
+		dp_tracer_resume(t, th);
+	}
 }
 
 void dp_tracer_resume_all(struct dp_tracer *t)
@@ -689,20 +795,16 @@ static bool adopt_newborn(struct dp_tracer *t)
 void dp_tracer_detach(struct dp_tracer *t)
 {
 	u64 begin = dp_now_ns();
-	bool left;
+	struct dp_thread *th;
+	pid_t tid;
 
+	dp_tracer_begin(t, true);
 	/* A thread that stays attached would wait for us at its next signal: do not give up soon. */
 	do {
-		left = false;
-		for (u32 i = 0; i < t->n; i++) {
-			if (t->v[i].gone || t->v[i].released)
-				continue;
-			if (dp_tracer_stop(t, &t->v[i], 50000000))
-				dp_tracer_release(t, &t->v[i]);
-			left |= !t->v[i].gone && !t->v[i].released;
-		}
-		left |= !left && adopt_newborn(t);
-	} while (left && dp_now_ns() - begin < DETACH_NS);
+		dp_tracer_begin_pass(t);
+		while ((th = dp_tracer_next_stopped(t, 50000000)))
+			dp_tracer_release(t, th);
+	} while ((dp_tracer_any_due(t, &tid) || adopt_newborn(t)) && dp_now_ns() - begin < DETACH_NS);
 	free(t->v);
 	t->v = NULL;
 	t->n = t->cap = 0;
