@@ -17,10 +17,11 @@
 #include "log/reader-priv.h"
 
 #define PAGE 4096u
-#define HOLD_MS 50         /* how long a record waits for others with older stamps, */
-#define HOLD_SHORT_MS 10   /* and where it takes room that is getting scarce meanwhile */
-#define AHEAD_LEAST 65536u /* bytes of a ring that have pages before anybody writes */
-#define WORDS 64           /* read in one call */
+#define HOLD_MS 50          /* how long a record waits for others with older stamps, */
+#define HOLD_SHORT_MS 10    /* and where it takes room that is getting scarce meanwhile, */
+#define HOLD_MOST 33554432u /* or more bytes than these wait */
+#define AHEAD_LEAST 65536u  /* bytes of a ring that have pages before anybody writes */
+#define WORDS 64            /* read in one call */
 
 /* ---- life ---- */
 
@@ -361,6 +362,7 @@ int dp_reader_drain(struct dp_reader *r, bool final, void (*fn)(const struct dp_
 	share = DP_MAX(DP_READER_BATCH / r->g.nrings, (u64)DP_RECORD_MAX);
 	for (u32 i = 0; i < r->g.nrings; i++)
 		limit = DP_MIN(limit, empty(r, &r->src[i], final ? ~(u64)0 : share, now));
+	r->is_scarce |= r->order.batch.used - r->order.batch.gone > HOLD_MOST;
 	if (!final)
 		limit = DP_MIN(limit, dp_reader_certain(r, now));
 	r->known = limit;

@@ -262,6 +262,28 @@ static void young_records_wait(void **state)
 	assert_int_equal(dp_reader_drain(w->r, true, collect, &s), 1);
 }
 
+/* Not all that a program logs in 50 ms is kept in memory: with more than 32 MiB, what is older than 10 ms is due. */
+static void many_records_wait_less(void **state)
+{
+	const u32 words = (DP_RECORD_MAX - sizeof(struct dp_record)) / 8;
+	struct world *w = *state;
+	struct seen s = {0};
+	struct dp_clock c;
+	u64 ms, begin;
+
+	dp_clock_start(&c);
+	ms = dp_clock_ticks_per_ms(&c);
+	for (u64 bytes = 0; bytes < 33u << 20; bytes += DP_RECORD_MAX) {
+		put(w->g, 0, rdtsc() + 900 * ms, 0, 1, words); /* not due before the end of this test */
+		dp_reader_drain(w->r, false, collect, &s);
+		if (!bytes)
+			assert_true(dp_reader_known(w->r) <= rdtsc() - 45 * ms);
+	}
+	begin = rdtsc();
+	dp_reader_drain(w->r, false, collect, &s);
+	assert_true(dp_reader_known(w->r) >= begin - 15 * ms);
+}
+
 static void filler_is_skipped(void **state)
 {
 	struct world *w = *state;
@@ -763,6 +785,7 @@ int main(void)
 	    TEST(a_full_ring_is_read_whole),
 	    TEST(a_drain_takes_a_part_and_says_so),
 	    TEST(young_records_wait),
+	    TEST(many_records_wait_less),
 	    TEST(filler_is_skipped),
 	    TEST(damage_is_counted_and_survived),
 	    TEST(scribbling_cannot_harm),

@@ -147,8 +147,8 @@ bool dp_tracer_stop(struct dp_tracer *t, struct dp_thread *th, u64 timeout_ns);
 /*
  * Passes over all threads (those of forked children, if asked for) that are not done, in the order in which they stop:
  * a few are asked at a time, so that those that run leave their processors to those that wait for one, and none is
- * stopped for long. Who is returned has stopped, and is to be done, or put_off to the next pass. NULL: the pass is over;
- * those that did not stop within the time (see above) are put_off.
+ * stopped for long. Who is returned has stopped, and is to be done, or put_off to the next pass. NULL: the pass is
+ * over; those that did not stop within the time (see above) are put_off.
  */
 void dp_tracer_begin(struct dp_tracer *t, bool foreign); /* nobody is done; the first pass begins */
 void dp_tracer_begin_pass(struct dp_tracer *t);
