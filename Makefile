@@ -71,6 +71,7 @@ bench:
 	@$(BUILD)/bench/bench-rpn
 	@$(BUILD)/bench/bench-arm $(BUILD)/bench/bench-many
 	@$(PYTHON) bench/bench-cost.py $(BUILD)
+	@$(PYTHON) bench/bench-threads.py $(BUILD)
 	@$(PYTHON) bench/bench-text.py $(BUILD)/bench/bench-called $(BUILD)/src/cmd/dprobes
 	@$(PYTHON) bench/bench-reads.py $(BUILD)
 	@$(PYTHON) bench/bench-apps.py -j $(BUILD)/bench/apps.json $(BUILD)

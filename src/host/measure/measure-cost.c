@@ -14,12 +14,23 @@
 
 typedef void (*step_fn)(void);
 
-static volatile u64 sink;
+static volatile u64 sink, stamp;
 static volatile long watched;
 
-static void read_stamp(void)
+/* What a hit does beside, some eight nanoseconds in which each step waits for the one before. */
+static void work(void)
 {
-	sink = dp_rdtsc();
+	u64 x = sink;
+
+	for (u32 i = 0; i < 16; i++)
+		x ^= x >> 1;
+	sink = x;
+}
+
+static void work_and_stamp(void)
+{
+	stamp = dp_rdtsc();
+	work();
 }
 
 static void call(void)
@@ -80,7 +91,9 @@ double dp_measure_stamp_ns(void)
 {
 	static double known;
 
-	return once(&known, read_stamp, 1000);
+	if (known == 0)
+		known = DP_MAX(shortest(work_and_stamp, 1000) - shortest(work, 1000), 0.1);
+	return known;
 }
 
 double dp_measure_call_ns(void)

@@ -68,8 +68,8 @@ const struct dp_machine *dp_measure_machine(void);
 
 /*
  * Nanoseconds, the shortest of some rounds, which take less than a millisecond together the first time: of reading the
- * time stamp, of a signal with an empty handler (SIGURG, in the calling thread), and of an access that a debug register
- * watches. 0: it could not be tried.
+ * time stamp beside other work (some processors do both at once), of a signal with an empty handler (SIGURG, in the
+ * calling thread), and of an access that a debug register watches. 0: it could not be tried.
  */
 double dp_measure_stamp_ns(void);
 double dp_measure_call_ns(void); /* a system call that does next to nothing */

@@ -45,7 +45,7 @@ int dp_mem_write(const struct dp_mem *m, u64 addr, const void *buf, size_t n, st
  */
 void dp_stretches_close(pid_t pid, const struct dp_mem *mem, const struct dp_control *ctl);
 
-/* ---- threads under ptrace (tracer.c) ---- */
+/* ---- threads under ptrace (tracer.c; tracer-attach.c: the begin and the end; tracer-ask.c: they are to stop) ---- */
 
 struct dp_thread {
 	pid_t tid;
@@ -106,6 +106,10 @@ struct dp_tracer {
 	(PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD)
 
 #define SIGNAL_BIT(sig) (1ull << ((sig)-1)) /* in masks as /proc and ptrace show them */
+
+/* A thread that is ours by its number, NULL: none; and one more, which runs. */
+struct dp_thread *dp_tracer_find(struct dp_tracer *t, pid_t tid);
+struct dp_thread *dp_tracer_add(struct dp_tracer *t, pid_t tid);
 
 /* Seize every thread, those being born included. Nothing is stopped. *t is zeroed but for late_watches. */
 int dp_tracer_attach(struct dp_tracer *t, pid_t pid, struct dp_error *err);
