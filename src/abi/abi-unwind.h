@@ -26,6 +26,8 @@ struct dp_unwind_row {
 	u32 kind : 4; /* enum dp_unwind_kind */
 };
 
+_Static_assert(sizeof(struct dp_unwind_row) == 8, "a row is copied as one word");
+
 struct dp_unwind_module {
 	u64 lo, hi;
 	u64 rows; /* struct dp_unwind_row[], sorted */
@@ -34,6 +36,7 @@ struct dp_unwind_module {
 
 struct dp_unwind {
 	u64 n;
+	u64 digest; /* of all that follows but addresses of rows; not 0 */
 	struct dp_unwind_module modules[]; /* sorted, not overlapping */
 };
 

@@ -54,6 +54,11 @@ static u64 stack_end(const struct dp_hit *h, u64 sp)
 	return lo && sp - lo < size && slot->thread - lo < size ? lo + size : 0;
 }
 
+u64 dp_stack_end(const struct dp_hit *h)
+{
+	return h->aside ? 0 : DP_MAX(DP_ALIGN_DOWN(h->regs->sp, PAGE) + PAGE, stack_end(h, h->regs->sp));
+}
+
 /* By words while there are such: a string is read in pieces of 64 bytes. */
 static void copy(void *dst, const void *src, u32 len)
 {

@@ -71,7 +71,9 @@ static inline struct dp_hit_slot *dp_slot_of(const struct dp_hit *h)
 	return (struct dp_hit_slot *)((u8 *)h->vm - DP_HIT_SLOT_VM + DP_HIT_SLOT_HEAD);
 }
 
-/* hit-mem.c: copy len bytes by a system call, from memory of whoever thread tid belongs to; all or nothing. */
+/* hit-mem.c: from the stack pointer on the thread's stack can be loaded up to here. */
+u64 dp_stack_end(const struct dp_hit *h);
+/* Copy len bytes by a system call, from memory of whoever thread tid belongs to; all or nothing. */
 bool dp_fetch(u32 tid, void *dst, u64 src, u32 len);
 /* The process stands still until somebody continues it. where: DP_STOPPED_*. */
 void dp_hit_stop(struct dp_hit_slot *slot, u64 where);

@@ -84,6 +84,18 @@ u64 dp_unwind_size(const struct dp_unwind_tables *t)
 	return t->n ? size : 0;
 }
 
+static u64 digest_of(u64 digest, const void *bytes, u64 n)
+{
+	u64 word;
+
+	for (u64 i = 0; i + 8 <= n; i += 8) {
+		memcpy(&word, (const u8 *)bytes + i, 8);
+		digest = (digest ^ word) * 0x9e3779b97f4a7c15ull;
+		digest ^= digest >> 32;
+	}
+	return digest;
+}
+
 u64 dp_unwind_place(const struct dp_unwind_tables *t, u8 *image, u64 *at, u64 origin)
 {
 	u64 where = DP_ALIGN_UP(*at, 16),
@@ -91,10 +103,14 @@ u64 dp_unwind_place(const struct dp_unwind_tables *t, u8 *image, u64 *at, u64 or
 	struct dp_unwind *u = (struct dp_unwind *)(image + where);
 
 	u->n = t->n;
+	u->digest = 1;
 	for (u32 i = 0; i < t->n; i++) {
 		u64 bytes = t->modules[i].n * sizeof(struct dp_unwind_row);
 
 		u->modules[i] = t->modules[i];
+		u->modules[i].rows = 0;
+		u->digest = digest_of(u->digest, &u->modules[i], sizeof(u->modules[i]));
+		u->digest = digest_of(u->digest, t->rows[i], bytes) | 1;
 		u->modules[i].rows = origin + rows;
 		if (bytes)
 			memcpy(image + rows, t->rows[i], bytes);
