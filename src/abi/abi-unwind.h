@@ -36,7 +36,7 @@ struct dp_unwind_module {
 
 struct dp_unwind {
 	u64 n;
-	u64 digest; /* of all that follows but addresses of rows; not 0 */
+	u64 digest;                        /* of all that follows but addresses of rows; not 0 */
 	struct dp_unwind_module modules[]; /* sorted, not overlapping */
 };
 
