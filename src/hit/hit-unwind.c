@@ -93,7 +93,7 @@ u32 dp_hit_frames(struct dp_hit *h, u64 *ips, u32 n)
 	w.known = slot->rows;
 	w.f = (struct dp_unwind_at){h->regs->ip, h->regs->sp, dp_regs_frame(h->regs)};
 	w.stack = DP_ALIGN_UP(h->regs->sp, 8);
-	w.stack_end = dp_stack_end(h);
+	w.stack_end = DP_ALIGN_DOWN(dp_stack_end(h), 8ull);
 	w.block_at = ~0ull;
 	know_rows(slot, w.tables);
 	while (found < n && w.f.ip) {
