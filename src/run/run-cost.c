@@ -12,12 +12,12 @@
 #define RECORD 5
 #define HIT_INTERPRETED 12
 #define RECORD_INTERPRETED 15
-#define LOADS 8    /* the first word that is loaded, instead of a read by the system */
-#define LOADED 2   /* a word, or a piece of a text, that a read of memory has brought */
-#define CALLERS 90 /* a chain of some eight callers */
-#define KEY 8      /* of a table, found again */
-#define COUNTED 30 /* a locked operation */
-#define FOLDED 30  /* into an aggregate */
+#define LOADS 8     /* the first word that is loaded, instead of a read by the system */
+#define LOADED 2    /* a word, or a piece of a text, that a read of memory has brought */
+#define CALLERS 105 /* a chain of some eight callers */
+#define KEY 8       /* of a table, found again */
+#define COUNTED 30  /* a locked operation */
+#define FOLDED 30   /* into an aggregate */
 
 /* The same of programs that are plain. */
 #define PLAIN_LOADS 5
