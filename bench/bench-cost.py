@@ -12,6 +12,8 @@ import subprocess
 import sys
 import time
 
+import attached
+
 BUILD = sys.argv[1]
 DPROBES = os.path.join(BUILD, "src", "cmd", "dprobes")
 ROUNDS = 9
@@ -49,14 +51,7 @@ def measure(line, options, calls):
 
     call()
     bare = min(call() for _ in range(ROUNDS))
-    t = subprocess.Popen([DPROBES, "trace", "-o", "/dev/null", *options, "-p", str(target.pid), line],
-                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    with open("/proc/%d/maps" % target.pid) as maps:
-        while "dprobes" not in maps.read():
-            assert t.poll() is None, t.communicate()[1]
-            time.sleep(0.05)
-            maps.seek(0)
-    time.sleep(0.5)
+    t = attached.trace(DPROBES, target.pid, *options, line)
     took = []
     for _ in range(ROUNDS):
         took.append(call())

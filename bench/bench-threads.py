@@ -14,6 +14,8 @@ import sys
 import tempfile
 import time
 
+import attached
+
 BUILD = sys.argv[1]
 DPROBES = os.path.join(BUILD, "src", "cmd", "dprobes")
 CALLED = os.path.join(BUILD, "bench", "bench-called")
@@ -49,15 +51,7 @@ class Target:
 
 def dprobes(target, line):
     lines = (line,) if isinstance(line, str) else line
-    t = subprocess.Popen([DPROBES, "trace", "--buffer", "64M", "-o", "/dev/null", "-p", str(target.p.pid), *lines],
-                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    with open("/proc/%d/maps" % target.p.pid) as maps:
-        while "dprobes" not in maps.read():
-            assert t.poll() is None, t.communicate()[1]
-            time.sleep(0.05)
-            maps.seek(0)
-    time.sleep(0.5)
-    return t
+    return attached.trace(DPROBES, target.p.pid, "--buffer", "64M", *lines)
 
 
 def bpftrace(target, action):

@@ -94,11 +94,10 @@ int main(void)
 		struct work w = {text, 0, 0, -1};
 		int threads = 0;
 
-		if (sscanf(line, "%ld %d", &w.calls, &threads) == 2 && threads > 0 && threads <= THREADS_MAX) {
+		if (sscanf(line, "%ld %d", &w.calls, &threads) == 2 && threads > 0 && threads <= THREADS_MAX)
 			w.took = call_at_once(text, w.calls, threads);
-		} else {
+		else
 			call(&w);
-		}
 		printf("%ld\n", w.took);
 	}
 	free(text);

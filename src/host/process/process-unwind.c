@@ -5,6 +5,7 @@
 
 #include "abi/abi-unwind.h"
 #include "host/process/session-priv.h"
+#include "program/opcode.h"
 #include "symbols/sym-unwind.h"
 
 bool dp_session_uses(const struct dp_session *s, enum dp_opcode opcode)
@@ -90,8 +91,7 @@ static u64 digest_of(u64 digest, const void *bytes, u64 n)
 
 	for (u64 i = 0; i + 8 <= n; i += 8) {
 		memcpy(&word, (const u8 *)bytes + i, 8);
-		digest = (digest ^ word) * 0x9e3779b97f4a7c15ull;
-		digest ^= digest >> 32;
+		digest = dp_table_hash(digest, word);
 	}
 	return digest;
 }

@@ -34,9 +34,20 @@ static bool waits_for_processor(const struct dp_tracer *t, const struct dp_threa
 	return dp_thread_state(t->pid, th->tid) == 'R';
 }
 
+/* Waits a little for a thread that was asked at `begin`; false: it has had its time. */
+static bool wait_on(const struct dp_tracer *t, const struct dp_thread *th, u64 begin, u64 timeout_ns)
+{
+	u64 waited = dp_now_ns() - begin;
+
+	if (waited > timeout_ns && (waited > STARVED * timeout_ns || !waits_for_processor(t, th)))
+		return false;
+	dp_await_stop(DP_MIN(DP_MAX(waited / 2000, STOP_MIN_US), REST_MAX_US));
+	return true;
+}
+
 bool dp_tracer_stop(struct dp_tracer *t, struct dp_thread *th, u64 timeout_ns)
 {
-	u64 begin = dp_now_ns(), waited;
+	u64 begin = dp_now_ns();
 	u32 index = (u32)(th - t->v); /* the table may move */
 
 	for (;; th = &t->v[index]) {
@@ -60,12 +71,10 @@ bool dp_tracer_stop(struct dp_tracer *t, struct dp_thread *th, u64 timeout_ns)
 		dp_tracer_pump(t);
 		if (!t->v[index].running)
 			continue;
-		waited = dp_now_ns() - begin;
-		if (waited > timeout_ns && (waited > STARVED * timeout_ns || !waits_for_processor(t, &t->v[index]))) {
+		if (!wait_on(t, &t->v[index], begin, timeout_ns)) {
 			t->v[index].asked = false; /* should it stop after all, it goes on at once */
 			return false;
 		}
-		dp_await_stop(DP_MIN(DP_MAX(waited / 2000, STOP_MIN_US), REST_MAX_US));
 	}
 }
 
@@ -137,7 +146,7 @@ static void put_off_asked(struct dp_tracer *t)
 
 struct dp_thread *dp_tracer_next_stopped(struct dp_tracer *t, u64 timeout_ns)
 {
-	u64 begin = dp_now_ns(), waited;
+	u64 begin = dp_now_ns();
 	struct dp_thread *th;
 
 	while ((th = ask_some(t))) {
@@ -151,13 +160,8 @@ struct dp_thread *dp_tracer_next_stopped(struct dp_tracer *t, u64 timeout_ns)
 		}
 		dp_tracer_pump(t);
 		th = ask_some(t);
-		if (!th || !th->running)
-			continue;
-		waited = dp_now_ns() - begin;
-		if (waited > timeout_ns && (waited > STARVED * timeout_ns || !waits_for_processor(t, th)))
+		if (th && th->running && !wait_on(t, th, begin, timeout_ns))
 			put_off_asked(t);
-		else
-			dp_await_stop(DP_MIN(DP_MAX(waited / 2000, STOP_MIN_US), REST_MAX_US));
 	}
 	return NULL;
 }
