@@ -4,7 +4,6 @@
 #define DP_ABI_SLOT_H
 
 #include "abi/abi-regs.h"
-#include "abi/abi-unwind.h"
 #include "base/base.h"
 
 #define DP_HIT_SLOT_SIZE (256 * 1024)
@@ -17,7 +16,6 @@
 #define DP_HIT_SLOT_ABANDONED (~0ull) /* owner of a slot whose hit never ended: the key of no thread */
 #define DP_HIT_SLOT_CALLS 4           /* power of two */
 #define DP_STRETCH_HINTS 4
-#define DP_KNOWN_ROWS 64
 #define DP_HIT_SLOT_TRIES 16 /* slots that a thread may try before its hit is missed */
 
 struct dp_rseq_cs {
@@ -75,12 +73,6 @@ struct dp_hit_slot {   /* at DP_HIT_SLOT_HEAD from the slot's start */
 	 * programs.
 	 */
 	u64 calls[DP_HIT_SLOT_CALLS];
-	/* Rows of unwind tables that were found lately, each by its address; and the digest of these tables. */
-	u64 rows_of;
-	struct dp_known_row {
-		u64 at; /* 0: none */
-		struct dp_unwind_row row;
-	} rows[DP_KNOWN_ROWS];
 };
 
 _Static_assert(sizeof(struct dp_hit_slot) <= DP_HIT_SLOT_VM - DP_HIT_SLOT_HEAD, "it lies in front of the vm");

@@ -8,6 +8,7 @@
 #include "abi/abi-record.h"
 #include "abi/abi-ring.h"
 #include "abi/abi-slot.h"
+#include "abi/abi-unwind.h"
 #include "arch/arch.h"
 #include "hit/vm.h"
 
@@ -27,6 +28,39 @@ struct dp_pending {
 };
 
 #define DP_HIT_SLOT_PENDING (DP_HIT_SLOT_VM + DP_ALIGN_UP(sizeof(struct dp_vm), 64ul))
+
+/*
+ * What walks up the thread's stack have found lately (hit-unwind.c), in the slot behind the records that wait. A place
+ * whose `at` is 0 is empty.
+ */
+#define DP_KNOWN_ROWS 64
+#define DP_KNOWN_CHAINS 128
+#define DP_KNOWN_WAYS 4     /* of the chains, in a row: where one with that beginning may be */
+#define DP_KNOWN_FRAMES 8   /* of a chain: longer ones are several */
+#define DP_KNOWN_SAVED 4    /* frame registers of callers that it depends on */
+#define DP_KNOWN_NOWHERE 1u /* no offset of a word */
+
+struct dp_known {
+	u64 of; /* digest of the tables */
+	u64 turn;
+	struct dp_known_row {
+		u64 at;
+		struct dp_unwind_row row;
+	} rows[DP_KNOWN_ROWS];
+	struct dp_known_frames {
+		u64 at;        /* an address inside the instruction where the walk was, ... */
+		u64 sp, frame; /* ... and what it had; frame: where by_frame says that it depends on it */
+		u64 reach;     /* the stack pointer of the last frame, from sp */
+		u8 nframes, nsaved, by_frame;
+		u8 is_end;    /* nobody has called the last one */
+		u32 frame_at; /* where the last frame's frame register is saved; DP_KNOWN_NOWHERE: it is as it was */
+		/* Words of the stack, and where they were, from sp. */
+		u32 returns_at[DP_KNOWN_FRAMES], saved_at[DP_KNOWN_SAVED];
+		u64 returns[DP_KNOWN_FRAMES], saved[DP_KNOWN_SAVED];
+	} chains[DP_KNOWN_CHAINS];
+};
+
+#define DP_HIT_SLOT_KNOWN (DP_HIT_SLOT_PENDING + DP_ALIGN_UP(sizeof(struct dp_pending), 64ul))
 
 /* hit-entry.S */
 int dp_commit(struct dp_hit_slot *slot, const struct dp_control *ctl, u64 *record, u64 bytes);

@@ -625,14 +625,12 @@ u8 *dp_rpn_heap(struct dp_hit *h, u64 handle, u64 offset, u64 bytes)
 
 u32 dp_rpn_push_frames(struct dp_hit *h, u32 sp, u32 n)
 {
-	u64 ips[DP_FRAMES_MAX];
-	u32 found = dp_hit_frames(h, ips, n);
+	u64 *frames = h->vm->stack + sp - n;
 
-	for (u32 i = n; i-- > 0;) {
-		sp--;
-		h->vm->stack[sp % DP_VM_STACK] = i < found ? ips[i] : 0;
-	}
-	return sp;
+	if (sp <= DP_VM_STACK && n <= sp) /* the verifier sees to it */
+		for (u32 i = dp_hit_frames(h, frames, n); i < n; i++)
+			((volatile u64 *)frames)[i] = 0;
+	return sp - n;
 }
 
 u32 dp_rpn_call_exit(struct dp_hit *h, u32 sp, const u8 *name, u32 len, u32 nargs, u32 nresults)

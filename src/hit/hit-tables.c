@@ -26,16 +26,21 @@ u32 dp_rpn_push_text(struct dp_hit *h, u32 sp, u32 n)
 	return sp;
 }
 
-/* The key lies on the stack, its first word deepest. */
-static u64 key_word(const struct dp_hit *h, u32 sp, u32 k, u32 i)
+/* A key on the stack: its first word lies deepest. */
+struct key {
+	const u64 *words; /* its last one */
+	u32 n;
+};
+
+static u64 key_word(struct key k, u32 i)
 {
-	return h->vm->stack[(sp + k - 1 - i) % DP_VM_STACK];
+	return k.words[k.n - 1 - i];
 }
 
-static bool is_key(const struct dp_hit *h, u32 sp, u32 k, const u64 *key)
+static bool is_key(struct key k, const u64 *words)
 {
-	for (u32 i = 0; i < k; i++)
-		if (key[i] != key_word(h, sp, k, i))
+	for (u32 i = 0; i < k.n; i++)
+		if (words[i] != key_word(k, i))
 			return false;
 	return true;
 }
@@ -44,12 +49,12 @@ static bool is_key(const struct dp_hit *h, u32 sp, u32 k, const u64 *key)
  * Makes the place the key's, unless it is one that was left; false: it is another one's, or its owner does not come to
  * an end. Its loads of a place's state pair with the releases by which others make one theirs.
  */
-static bool take_place(struct dp_hit *h, u32 sp, u32 k, u64 *place, u64 state)
+static bool take_place(struct key k, u64 *place, u64 state)
 {
 	if (state == DP_TABLE_FREE &&
 	    __atomic_compare_exchange_n(place, &state, DP_TABLE_BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-		for (u32 i = 0; i < k; i++)
-			((volatile u64 *)place)[1 + i] = key_word(h, sp, k, i);
+		for (u32 i = 0; i < k.n; i++)
+			((volatile u64 *)place)[1 + i] = key_word(k, i);
 		__atomic_store_n(place, DP_TABLE_VALID, __ATOMIC_RELEASE);
 		return true;
 	}
@@ -57,34 +62,34 @@ static bool take_place(struct dp_hit *h, u32 sp, u32 k, u64 *place, u64 state)
 		__builtin_ia32_pause();
 		state = __atomic_load_n(place, __ATOMIC_ACQUIRE);
 	}
-	return state == DP_TABLE_VALID && is_key(h, sp, k, place + 1);
+	return state == DP_TABLE_VALID && is_key(k, place + 1);
 }
 
 /*
  * One that was left, with what its owner had. Keys that are taken so are one thread's own: nobody else looks for this
  * one. The exchange pairs with the release by which the control side gave the place free, the store with loads of it.
  */
-static bool take_left(struct dp_hit *h, u32 sp, u32 k, u32 words, u64 *place)
+static bool take_left(struct key k, u32 words, u64 *place)
 {
 	u64 state = DP_TABLE_LEFT;
 
 	if (!__atomic_compare_exchange_n(place, &state, DP_TABLE_BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
 		return false;
-	for (u32 i = 0; i < k + words; i++)
-		((volatile u64 *)place)[1 + i] = i < k ? key_word(h, sp, k, i) : 0;
+	for (u32 i = 0; i < k.n + words; i++)
+		((volatile u64 *)place)[1 + i] = i < k.n ? key_word(k, i) : 0;
 	__atomic_store_n(place, DP_TABLE_VALID, __ATOMIC_RELEASE);
 	return true;
 }
 
 #define FASTER 0 /* another thread took the place that this one was about to take; no index of words */
 
-static u64 look(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words, u64 hash)
+static u64 look(struct dp_hit *h, struct key k, u32 first, u32 keys, u32 words, u64 hash)
 {
 	u64 *table = (u64 *)h->prog->locals + first, state;
 	u32 left = 0, place = dp_table_place(hash, keys); /* the verifier wants a key */
 
 	for (u32 n = 0; n < DP_TABLE_TRIES && n < keys; n++, place = place + 1 == keys ? 0 : place + 1) {
-		u32 at = 1 + place * (1 + k + words);
+		u32 at = 1 + place * (1 + k.n + words);
 
 		state = __atomic_load_n(table + at, __ATOMIC_ACQUIRE); /* pairs with the releases above */
 		if (state == DP_TABLE_LEFT) {                          /* the key may lie behind it */
@@ -93,23 +98,26 @@ static u64 look(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words,
 		}
 		if (state == DP_TABLE_FREE && left)
 			break;
-		if (take_place(h, sp, k, table + at, state))
-			return first + at + 1 + k;
+		if (take_place(k, table + at, state))
+			return first + at + 1 + k.n;
 	}
 	if (!left)
 		return ~0ull;
-	return take_left(h, sp, k, words, table + left) ? first + left + 1 + k : FASTER;
+	return take_left(k, words, table + left) ? first + left + 1 + k.n : FASTER;
 }
 
 u64 dp_rpn_find(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words)
 {
-	u64 hash = 0, at;
+	struct key key = {h->vm->stack + sp, k};
+	u64 hash = 0, at = ~0ull;
 
-	for (u32 i = 0; i < k; i++)
-		hash = dp_table_hash(hash, key_word(h, sp, k, i));
-	at = look(h, sp, k, first, keys, words, hash);
+	if (sp <= DP_VM_STACK && k <= DP_VM_STACK - sp) { /* the verifier sees to it */
+		for (u32 i = 0; i < k; i++)
+			hash = dp_table_hash(hash, i, key_word(key, i));
+		at = look(h, key, first, keys, words, hash);
+	}
 	for (u32 n = 0; at == FASTER && n < WAITS; n++)
-		at = look(h, sp, k, first, keys, words, hash);
+		at = look(h, key, first, keys, words, hash);
 	if (at != ~0ull && at != FASTER)
 		return at;
 	__atomic_fetch_add((u64 *)h->prog->locals + first, 1, __ATOMIC_RELAXED);
@@ -123,7 +131,7 @@ u64 dp_rpn_find(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words)
  */
 static bool read_value(struct dp_hit *h, u64 table, u32 keys, u64 key, u64 *value)
 {
-	u32 place = dp_table_place(dp_table_hash(0, key), keys); /* the verifier wants a key */
+	u32 place = dp_table_place(dp_table_hash(0, 0, key), keys); /* the verifier wants a key */
 	u64 words[3];
 
 	for (u32 n = 0; n < DP_TABLE_TRIES && n < keys; n++, place = place + 1 == keys ? 0 : place + 1) {

@@ -3,6 +3,9 @@
  * Who called the probed code: from the registers at the hit outwards, by a table that the control side has made of the
  * modules' unwind information. Memory is read with guards, and each step must go up the stack, so that a wrong table or
  * a damaged stack ends the walk and does nothing else.
+ *
+ * Programs come the same way again and again. Frames that a thread has found are kept with the words of the stack that
+ * led to them: where these words are as they were, nothing is looked up.
  */
 #include "arch/unwind.h"
 #include "hit/hit-priv.h"
@@ -12,7 +15,9 @@
 struct walk {
 	struct dp_hit *h;
 	const struct dp_unwind *tables;
-	struct dp_known_row *known;
+	struct dp_known *known;
+	struct dp_known_frames *noted; /* what the walk adds frames to; NULL: nothing */
+	u64 noted_at;
 	struct dp_unwind_at f;
 	u64 stack, stack_end; /* what can be loaded */
 	u64 block_at;         /* address of what is in block; ~0: nothing */
@@ -45,7 +50,7 @@ static bool word_at(void *stack, u64 addr, u64 *v)
  */
 static const struct dp_unwind_row *row_at(struct walk *w, u64 at)
 {
-	volatile struct dp_known_row *k = &w->known[(at ^ at >> 6) % DP_KNOWN_ROWS];
+	volatile struct dp_known_row *k = &w->known->rows[(at ^ at >> 6) % DP_KNOWN_ROWS];
 	const struct dp_unwind_row *row;
 
 	if (k->at == at)
@@ -59,47 +64,191 @@ static const struct dp_unwind_row *row_at(struct walk *w, u64 at)
 	return row;
 }
 
+/* ---- frames that were found before ---- */
+
+#define SETS (DP_KNOWN_CHAINS / DP_KNOWN_WAYS)
+#define REACH_MAX 0x100000ull
+#define FACTOR 0x9e3779b97f4a7c15ull
+
+static bool can_be_known(const struct walk *w)
+{
+	return w->tables && !(w->f.sp & 7) && w->f.sp >= w->stack && w->f.sp < w->stack_end;
+}
+
+/* Those that may begin there. */
+static struct dp_known_frames *set_of(const struct walk *w, u64 at)
+{
+	return w->known->chains + ((at ^ w->f.sp << 13) * FACTOR >> 32) % SETS * DP_KNOWN_WAYS;
+}
+
+/* Offsets are less than reach. */
+static bool is_same(const struct walk *w, const struct dp_known_frames *k, u64 at)
+{
+	u64 sp = w->f.sp;
+
+	if (k->at != at || k->sp != sp || (k->by_frame && k->frame != w->f.frame) || w->stack_end - sp < k->reach)
+		return false;
+	for (u32 i = 0; i < k->nframes; i++)
+		if (*(const volatile u64 *)(sp + k->returns_at[i]) != k->returns[i])
+			return false;
+	for (u32 i = 0; i < k->nsaved; i++)
+		if (*(const volatile u64 *)(sp + k->saved_at[i]) != k->saved[i])
+			return false;
+	return true;
+}
+
+/* Frames for which the walk would read the same words at the same places; NULL: they are not known. */
+static const struct dp_known_frames *known_at(const struct walk *w, u64 at)
+{
+	const struct dp_known_frames *k;
+
+	if (!can_be_known(w))
+		return NULL;
+	k = set_of(w, at);
+	for (u32 i = 0; i < DP_KNOWN_WAYS; i++)
+		if (is_same(w, &k[i], at))
+			return &k[i];
+	return NULL;
+}
+
+/* On to the last of them, or behind the end of the chain. Returns how many addresses are found by then. */
+static u32 follow(struct walk *w, const struct dp_known_frames *k, u64 *ips, u32 found, u32 n)
+{
+	u32 passed = k->nframes - !k->is_end;
+
+	ips[found++] = w->f.ip;
+	for (u32 i = 0; i < passed && found < n; i++)
+		ips[found++] = k->returns[i];
+	w->f.ip = k->is_end ? 0 : k->returns[passed];
+	if (k->frame_at != DP_KNOWN_NOWHERE)
+		w->f.frame = *(const volatile u64 *)(w->f.sp + k->frame_at);
+	w->f.sp += k->reach;
+	return found;
+}
+
+/* The places of a set are used in turn. Like those of rows, they are empty while they change. */
+static void begin_noting(struct walk *w, u64 at)
+{
+	struct dp_known_frames *k;
+
+	if (!can_be_known(w))
+		return;
+	k = set_of(w, at) + w->known->turn++ % DP_KNOWN_WAYS;
+	*(volatile u64 *)&k->at = 0;
+	k->sp = w->f.sp;
+	k->frame = w->f.frame;
+	k->nframes = k->nsaved = k->by_frame = k->is_end = 0;
+	k->frame_at = DP_KNOWN_NOWHERE;
+	k->reach = 0;
+	w->noted = k;
+	w->noted_at = at;
+}
+
+static void end_noting(struct walk *w)
+{
+	if (w->noted && (w->noted->nframes || w->noted->is_end))
+		*(volatile u64 *)&w->noted->at = w->noted_at;
+	w->noted = NULL;
+}
+
+/* The frame register decides where the next caller's frame is. */
+static bool note_frame(struct dp_known_frames *k, u64 frame)
+{
+	if (k->frame_at == DP_KNOWN_NOWHERE) {
+		k->by_frame = true;
+		return true;
+	}
+	if (k->nsaved == DP_KNOWN_SAVED)
+		return false;
+	k->saved_at[k->nsaved] = k->frame_at;
+	k->saved[k->nsaved++] = frame;
+	return true;
+}
+
+/* One more, to which the walk has come by this row. Returns whether more can follow. */
+static bool note(const struct walk *w, struct dp_known_frames *k, const struct dp_unwind_row *row, u64 frame)
+{
+	u64 reach = w->f.sp - k->sp, at = row->frame == DP_UNWIND_AT_FRAME ? frame : w->f.sp + (u64)(row->frame * 8ll);
+
+	if (row->kind != DP_UNWIND_SP && row->kind != DP_UNWIND_PLT && row->kind != DP_UNWIND_FRAME)
+		return false;
+	if (reach > REACH_MAX || w->f.sp > w->stack_end || w->f.sp & 7)
+		return false;
+	if (row->frame && (at - k->sp >= reach || at & 7))
+		return false;
+	if ((row->kind == DP_UNWIND_FRAME || row->frame == DP_UNWIND_AT_FRAME) && !note_frame(k, frame))
+		return false;
+	if (row->frame)
+		k->frame_at = (u32)(at - k->sp);
+	k->returns_at[k->nframes] = (u32)reach - 8;
+	k->returns[k->nframes++] = w->f.ip;
+	k->reach = reach;
+	return k->nframes < DP_KNOWN_FRAMES;
+}
+
 /* To the caller; false: there is none, or it is not known. at: an address inside the instruction that is under way. */
 static bool step(struct walk *w, u64 at, bool *signal)
 {
 	const struct dp_unwind_row *row = row_at(w, at);
-	u64 align = dp_regs_align(w->h->regs);
+	u64 align = dp_regs_align(w->h->regs), frame = w->f.frame;
 
 	*signal = row && row->kind == DP_UNWIND_SIGNAL;
-	return row && dp_unwind_caller(&w->f, row, at, w->f.ip == w->h->regs->ip ? &align : (void *)0, word_at, w);
+	if (!row || row->kind == DP_UNWIND_END) {
+		if (w->noted)
+			w->noted->is_end = true;
+		return false;
+	}
+	if (!dp_unwind_caller(&w->f, row, at, w->f.ip == w->h->regs->ip ? &align : (void *)0, word_at, w))
+		return false;
+	if (w->noted && !note(w, w->noted, row, frame))
+		end_noting(w);
+	return true;
 }
 
-/* Rows of other tables, of a control block that was in force before, are forgotten. */
-static void know_rows(struct dp_hit_slot *slot, const struct dp_unwind *tables)
+/* What was found by other tables, of a control block that was in force before, is forgotten. */
+static void know_tables(struct walk *w)
 {
-	u64 digest = tables ? tables->digest : 0;
+	u64 digest = w->tables ? w->tables->digest : 0;
 
-	if (slot->rows_of == digest)
+	if (w->known->of == digest)
 		return;
 	for (u32 i = 0; i < DP_KNOWN_ROWS; i++)
-		((volatile struct dp_known_row *)slot->rows)[i].at = 0;
-	slot->rows_of = digest;
+		((volatile struct dp_known_row *)w->known->rows)[i].at = 0;
+	for (u32 i = 0; i < DP_KNOWN_CHAINS; i++)
+		((volatile struct dp_known_frames *)w->known->chains)[i].at = 0;
+	w->known->of = digest;
 }
 
 u32 dp_hit_frames(struct dp_hit *h, u64 *ips, u32 n)
 {
-	struct dp_hit_slot *slot = dp_slot_of(h);
 	struct walk w;     /* the block is not worth clearing */
 	bool exact = true; /* ip is that of an instruction, not behind a call */
 	u32 found = 0;
 
 	w.h = h;
 	w.tables = (const struct dp_unwind *)h->ctl->unwind;
-	w.known = slot->rows;
+	w.known = (struct dp_known *)((u8 *)dp_slot_of(h) - DP_HIT_SLOT_HEAD + DP_HIT_SLOT_KNOWN);
+	w.noted = NULL;
 	w.f = (struct dp_unwind_at){h->regs->ip, h->regs->sp, dp_regs_frame(h->regs)};
 	w.stack = DP_ALIGN_UP(h->regs->sp, 8);
 	w.stack_end = DP_ALIGN_DOWN(dp_stack_end(h), 8ull);
 	w.block_at = ~0ull;
-	know_rows(slot, w.tables);
+	know_tables(&w);
 	while (found < n && w.f.ip) {
+		u64 at = w.f.ip - !exact;
+		const struct dp_known_frames *k = w.noted ? NULL : known_at(&w, at);
+
+		if (k) {
+			found = follow(&w, k, ips, found, n);
+			exact = false;
+			continue;
+		}
+		if (!w.noted)
+			begin_noting(&w, at);
 		ips[found++] = w.f.ip;
-		if (!step(&w, w.f.ip - !exact, &exact))
+		if (!step(&w, at, &exact))
 			break;
 	}
+	end_noting(&w);
 	return found;
 }

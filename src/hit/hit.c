@@ -70,7 +70,7 @@ SAME(RING_AT, struct dp_ring, at);
 _Static_assert(offsetof(struct dp_record, event) == 4 && offsetof(struct dp_record, cpu) == 12, "struct dp_record");
 _Static_assert(sizeof(struct dp_regs) == R_SIZE, "struct dp_regs");
 _Static_assert(DP_HIT_SLOT_SIZE == 1 << DP_HIT_SLOT_SHIFT, "slot size");
-_Static_assert(DP_HIT_SLOT_PENDING + sizeof(struct dp_pending) + 65536 < DP_HIT_SLOT_SIZE, "room for a stack");
+_Static_assert(DP_HIT_SLOT_KNOWN + sizeof(struct dp_known) + 65536 < DP_HIT_SLOT_SIZE, "room for a stack");
 
 /* By the ABI of threads a control block begins with its own address; other runtimes do as they like. */
 static bool has_tcb(u64 tp)

@@ -125,13 +125,19 @@ static inline u32 dp_aggregate_words(u32 kind)
 
 #define DP_TABLE_TRIES 128 /* places looked at for a key: so many only where a table is nearly full */
 
-/* Of the words of a key, from 0 on. */
-#define DP_TABLE_FACTOR 0x9e3779b97f4a7c15ull
-
-static inline u64 dp_table_hash(u64 hash, u64 word)
+/* Of word i of a key: no word waits for the one before it. */
+static inline u64 dp_table_factor(u32 i)
 {
-	hash = (hash ^ word) * DP_TABLE_FACTOR;
-	return hash ^ hash >> 32;
+	const u64 first = 0x9e3779b97f4a7c15ull;
+	u32 by = 11 * i % 64;
+
+	return first << by | first >> (-by & 63) | 1;
+}
+
+/* The hash of a key, from 0 on, with its word i. */
+static inline u64 dp_table_hash(u64 hash, u32 i, u64 word)
+{
+	return hash + word * dp_table_factor(i);
 }
 
 /* Where the search for a key begins: without a division, of the bits that are mixed best. */

@@ -24,7 +24,7 @@ static u64 table_in(const struct run_target *t, const char *name)
 /* False: there is no room. */
 static bool put(volatile u64 *table, u32 keys, pid_t pid, u64 address)
 {
-	u32 place = dp_table_place(dp_table_hash(0, (u64)pid), keys);
+	u32 place = dp_table_place(dp_table_hash(0, 0, (u64)pid), keys);
 	volatile u64 *to = NULL;
 
 	for (u32 n = 0; n < DP_TABLE_TRIES && n < keys; n++, place = place + 1 == keys ? 0 : place + 1) {

@@ -301,7 +301,7 @@ static void add_key(u64 *table, u32 nparts, u32 words, const u64 *key)
 	if (jit_below(5) == 0)
 		return;
 	for (u32 i = 0; i < nparts; i++)
-		hash = dp_table_hash(hash, key[i]);
+		hash = dp_table_hash(hash, i, key[i]);
 	place = dp_table_place(hash, JIT_KEYS);
 	while (table[1 + step * place])
 		place = (place + 1) % JIT_KEYS;

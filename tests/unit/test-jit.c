@@ -498,7 +498,7 @@ static u64 *sum_of(u64 a, u64 b)
 
 static void add_pair(u64 a, u64 b)
 {
-	u32 place = dp_table_place(dp_table_hash(dp_table_hash(0, a), b), JIT_KEYS);
+	u32 place = dp_table_place(dp_table_hash(dp_table_hash(0, 0, a), 1, b), JIT_KEYS);
 	u64 *table = &compiled_locals[JIT_SUMS + 1];
 
 	while (table[5 * place])

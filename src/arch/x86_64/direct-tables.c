@@ -39,23 +39,21 @@ static void first_place(struct jit *j, const struct dp_lowered_find *f)
 
 	if (is_constant(f)) {
 		for (u32 i = 0; i < f->nparts; i++)
-			hash = dp_table_hash(hash, f->parts[i].c);
+			hash = dp_table_hash(hash, i, f->parts[i].c);
 		move_address(j->e, DI, f->table + 8ull * f->step * dp_table_place(hash, f->keys));
 		return;
 	}
-	move_address(j->e, CX, DP_TABLE_FACTOR);
 	for (u32 i = 0; i < f->nparts; i++) {
 		eval_into(j, &f->parts[i], AX);
+		move_address(j->e, CX, dp_table_factor(i));
+		op_reg(j->e, true, 0xaf0f, AX, CX); /* imul %rcx,%rax */
 		if (i)
-			op_regs(j->e, true, ALU_XOR, DI, AX);
-		else
+			op_regs(j->e, true, ALU_ADD, AX, DI);
+		if (i + 1 < f->nparts)
 			MOVE(j, DI, AX);
-		op_reg(j->e, true, 0xaf0f, DI, CX); /* imul %rcx,%rdi */
-		MOVE(j, AX, DI);
-		op_reg(j->e, true, 0xc1, SHIFT_SHR, AX);
-		dp_emit_u8(j->e, 32);
-		op_regs(j->e, true, ALU_XOR, DI, AX); /* its upper half is rax as it was */
 	}
+	op_reg(j->e, true, 0xc1, SHIFT_SHR, AX);
+	dp_emit_u8(j->e, 32);
 	dp_emit_bytes(j->e, "\x48\x69\xc0", 3); /* imul $keys,%rax,%rax */
 	dp_emit_u32(j->e, f->keys);
 	op_reg(j->e, true, 0xc1, SHIFT_SHR, AX);

@@ -364,7 +364,7 @@ static void o_time(struct compiler *c, const struct dp_op_view *op, u32 arg)
 
 /* ---- tables and aggregates ---- */
 
-static void o_push_text(struct compiler *c, const struct dp_op_view *op, u32 arg)
+static void o_push_words(struct compiler *c, const struct dp_op_view *op, u32 service)
 {
 	u32 n = (u32)op->v[0];
 
@@ -375,7 +375,7 @@ static void o_push_text(struct compiler *c, const struct dp_op_view *op, u32 arg
 	dp_val_sync(c);
 	dp_val_top(c, SI);
 	move_imm32(c->e, DX, n);
-	call(c, DP_SERVICE_dp_rpn_push_text);
+	call(c, (enum dp_service)service);
 	dp_val_forget_all(c); /* it writes to the stack's memory */
 	c->cur = (s16)(c->cur - (s32)n);
 }
@@ -499,7 +499,8 @@ const struct o_row dp_op_calls[] = {
     {DP_OP_VFY_R, o_verify, 0},
     {DP_OP_STR, o_str, 0}, {DP_OP_STRCOMM, o_comm, 0}, {DP_OP_STREQ, o_text, DP_SERVICE_dp_vm_same},
     {DP_OP_STRGLOB, o_text, DP_SERVICE_dp_vm_match},
-    {DP_OP_PUSH_TID, o_tid, 0}, {DP_OP_PUSH_NS, o_time, 0}, {DP_OP_PUSH_TEXT, o_push_text, 0},
+    {DP_OP_PUSH_TID, o_tid, 0}, {DP_OP_PUSH_NS, o_time, 0}, {DP_OP_PUSH_TEXT, o_push_words, DP_SERVICE_dp_rpn_push_text},
+    {DP_OP_PUSH_FRAMES, o_push_words, DP_SERVICE_dp_rpn_push_frames},
     {DP_OP_FIND_LV, o_find, 0}, {DP_OP_FOLD_LV, o_fold, 0},
     {DP_OP_MALLOC, o_malloc, 0}, {DP_OP_FREE, o_free, 0},
 };

@@ -85,13 +85,19 @@ u64 dp_unwind_size(const struct dp_unwind_tables *t)
 	return t->n ? size : 0;
 }
 
+static u64 mixed(u64 digest, u64 word)
+{
+	digest = (digest ^ word) * 0x9e3779b97f4a7c15ull;
+	return digest ^ digest >> 32;
+}
+
 static u64 digest_of(u64 digest, const void *bytes, u64 n)
 {
 	u64 word;
 
 	for (u64 i = 0; i + 8 <= n; i += 8) {
 		memcpy(&word, (const u8 *)bytes + i, 8);
-		digest = dp_table_hash(digest, word);
+		digest = mixed(digest, word);
 	}
 	return digest;
 }
