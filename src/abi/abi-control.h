@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 
-#define DP_ABI 20
+#define DP_ABI 21
 #define DP_CONTROL_MAGIC 0x31424f5250594e44ull /* "DNYPROB1" */
 #define DP_REDIRECTED 0x4452494445525044ull    /* value of a trap signal whose thread a tracer has redirected already */
 
@@ -119,6 +119,7 @@ struct dp_control {
 	s32 pagemap;              /* the process's descriptor of its own /proc/self/pagemap, opened for us */
 	u64 stretches;            /* struct dp_stretches; 0: no program asks, or it cannot be done here */
 	u64 loads; /* a word per slot, DP_LOAD_STRIDE apart, wiped in a forked child: the thread may be loading */
+	u64 apart; /* stride of what processors add to words of aggregates (abi-apart.h); 0: nothing stands apart */
 	struct dp_range stack; /* of the process's first thread, as far as it was mapped when this was armed */
 	u32 nranges;           /* memory that cannot go away: may be read without a check; sorted, not touching */
 	u32 pad;

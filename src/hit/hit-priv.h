@@ -64,7 +64,7 @@ struct dp_known {
 
 /* hit-entry.S */
 int dp_commit(struct dp_hit_slot *slot, const struct dp_control *ctl, u64 *record, u64 bytes);
-int dp_count_cpu(struct dp_hit_slot *slot, const struct dp_control *ctl, u64 offset, u64 n);
+int dp_add_cpu(struct dp_hit_slot *slot, u32 ncpus, u64 first, u64 stride, u64 n);
 void dp_init_cs(struct dp_hit_slot *slot);
 
 struct dp_stretches;

@@ -78,7 +78,8 @@ u32 dp_rpn_push_text(struct dp_hit *h, u32 sp, u32 n);
 u64 dp_rpn_find(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words);
 /* In a kernel: what the thread has in the table of its process that the one at lv[first] has the address of, or 0. */
 u64 dp_rpn_thread_value(struct dp_hit *h, u32 first, u32 processes, u32 keys);
-u32 dp_rpn_fold(struct dp_hit *h, u32 kind, u64 index, u64 value);
+/* how: the kind, and DP_FOLD_APART. */
+u32 dp_rpn_fold(struct dp_hit *h, u32 how, u64 index, u64 value);
 
 u32 dp_rpn_heap_alloc(struct dp_hit *h, u64 size);
 u32 dp_rpn_heap_free(struct dp_hit *h, u64 handle);

@@ -176,8 +176,16 @@ static void fold_extreme(u64 *v, s64 value, bool is_min)
 		;
 }
 
-u32 dp_rpn_fold(struct dp_hit *h, u32 kind, u64 index, u64 value)
+static void add(struct dp_hit *h, bool apart, u64 *word, u64 n)
 {
+	if (!apart || !dp_hit_add_apart(h, word, n))
+		__atomic_fetch_add(word, n, __ATOMIC_RELAXED);
+}
+
+u32 dp_rpn_fold(struct dp_hit *h, u32 how, u64 index, u64 value)
+{
+	u32 kind = how & ~(u32)DP_FOLD_APART;
+	bool apart = how & DP_FOLD_APART;
 	u64 *v;
 
 	if (index == ~0ull)
@@ -187,8 +195,8 @@ u32 dp_rpn_fold(struct dp_hit *h, u32 kind, u64 index, u64 value)
 	v = (u64 *)h->prog->locals + index;
 	switch (kind) {
 	case DP_AGG_SUM:
-		__atomic_fetch_add(&v[0], value, __ATOMIC_RELAXED);
-		__atomic_fetch_add(&v[1], 1, __ATOMIC_RELAXED);
+		add(h, apart, &v[0], value);
+		add(h, apart, &v[1], 1);
 		break;
 	case DP_FOLD_BACK:
 		__atomic_fetch_sub(&v[0], value, __ATOMIC_RELAXED);
@@ -199,21 +207,19 @@ u32 dp_rpn_fold(struct dp_hit *h, u32 kind, u64 index, u64 value)
 		fold_extreme(v, (s64)value, kind == DP_AGG_MIN);
 		break;
 	case DP_AGG_HIST:
-		v += (s64)value <= 0 ? 0 : 64 - (u32)__builtin_clzll(value);
-		__atomic_fetch_add(v, 1, __ATOMIC_RELAXED);
+		add(h, apart, v + ((s64)value <= 0 ? 0 : 64 - (u32)__builtin_clzll(value)), 1);
 		break;
 	case DP_AGG_LINEAR:
-		v += (s64)value < 0 ? 0 : DP_MIN(value + 1, DP_HIST_WORDS - 1ull);
-		__atomic_fetch_add(v, 1, __ATOMIC_RELAXED);
+		add(h, apart, v + ((s64)value < 0 ? 0 : DP_MIN(value + 1, DP_HIST_WORDS - 1ull)), 1);
 		break;
 	case DP_AGG_QUANTILES:
-		__atomic_fetch_add(v + dp_quantile_bar((s64)value), 1, __ATOMIC_RELAXED);
+		add(h, apart, v + dp_quantile_bar((s64)value), 1);
 		break;
 	case DP_AGG_LAST:
 		__atomic_store_n(v, value, __ATOMIC_RELAXED);
 		break;
 	default:
-		__atomic_fetch_add(v, 1, __ATOMIC_RELAXED);
+		add(h, apart, v, 1);
 		break;
 	}
 	return 0;

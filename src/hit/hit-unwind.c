@@ -53,10 +53,12 @@ static const struct dp_unwind_row *row_at(struct walk *w, u64 at)
 	volatile struct dp_known_row *k = &w->known->rows[(at ^ at >> 6) % DP_KNOWN_ROWS];
 	const struct dp_unwind_row *row;
 
+	if (!at) /* of an empty place */
+		return NULL;
 	if (k->at == at)
 		return (const struct dp_unwind_row *)&k->row;
 	row = dp_unwind_row_at(w->tables, at);
-	if (row && at) {
+	if (row) {
 		k->at = 0;
 		*(volatile u64 *)&k->row = *(const u64 *)row;
 		k->at = at;
@@ -70,15 +72,15 @@ static const struct dp_unwind_row *row_at(struct walk *w, u64 at)
 #define REACH_MAX 0x100000ull
 #define FACTOR 0x9e3779b97f4a7c15ull
 
-static bool can_be_known(const struct walk *w)
+static bool can_be_known(const struct walk *w, u64 sp, u64 at)
 {
-	return w->tables && !(w->f.sp & 7) && w->f.sp >= w->stack && w->f.sp < w->stack_end;
+	return w->tables && at && !(sp & 7) && sp >= w->stack && sp < w->stack_end;
 }
 
 /* Those that may begin there. */
-static struct dp_known_frames *set_of(const struct walk *w, u64 at)
+static struct dp_known_frames *set_of(const struct walk *w, u64 sp, u64 at)
 {
-	return w->known->chains + ((at ^ w->f.sp << 13) * FACTOR >> 32) % SETS * DP_KNOWN_WAYS;
+	return w->known->chains + ((at ^ sp << 13) * FACTOR >> 32) % SETS * DP_KNOWN_WAYS;
 }
 
 /* Offsets are less than reach. */
@@ -102,9 +104,9 @@ static const struct dp_known_frames *known_at(const struct walk *w, u64 at)
 {
 	const struct dp_known_frames *k;
 
-	if (!can_be_known(w))
+	if (!can_be_known(w, w->f.sp, at))
 		return NULL;
-	k = set_of(w, at);
+	k = set_of(w, w->f.sp, at);
 	for (u32 i = 0; i < DP_KNOWN_WAYS; i++)
 		if (is_same(w, &k[i], at))
 			return &k[i];
@@ -126,17 +128,21 @@ static u32 follow(struct walk *w, const struct dp_known_frames *k, u64 *ips, u32
 	return found;
 }
 
-/* The places of a set are used in turn. Like those of rows, they are empty while they change. */
-static void begin_noting(struct walk *w, u64 at)
+/*
+ * The places of a set are used in turn. Like those of rows, they are empty while they change. f: where the walk is at,
+ * on its way to the first of the frames.
+ */
+static void begin_noting(struct walk *w, const struct dp_unwind_at *f, u64 at)
 {
 	struct dp_known_frames *k;
 
-	if (!can_be_known(w))
+	if (!can_be_known(w, f->sp, at))
 		return;
-	k = set_of(w, at) + w->known->turn++ % DP_KNOWN_WAYS;
+	k = set_of(w, f->sp, at) + w->known->turn++ % DP_KNOWN_WAYS;
 	*(volatile u64 *)&k->at = 0;
-	k->sp = w->f.sp;
-	k->frame = w->f.frame;
+	__atomic_signal_fence(__ATOMIC_RELEASE);
+	k->sp = f->sp;
+	k->frame = f->frame;
 	k->nframes = k->nsaved = k->by_frame = k->is_end = 0;
 	k->frame_at = DP_KNOWN_NOWHERE;
 	k->reach = 0;
@@ -146,62 +152,86 @@ static void begin_noting(struct walk *w, u64 at)
 
 static void end_noting(struct walk *w)
 {
-	if (w->noted && (w->noted->nframes || w->noted->is_end))
+	if (w->noted && (w->noted->nframes || w->noted->is_end)) {
+		__atomic_signal_fence(__ATOMIC_RELEASE);
 		*(volatile u64 *)&w->noted->at = w->noted_at;
+	}
 	w->noted = NULL;
 }
 
-/* The frame register decides where the next caller's frame is. */
-static bool note_frame(struct dp_known_frames *k, u64 frame)
+static void note_end(struct walk *w, u64 at)
+{
+	if (!w->noted)
+		begin_noting(w, &w->f, at);
+	if (w->noted)
+		w->noted->is_end = true;
+}
+
+/* The frame register, whose value this is, decides where the next caller's frame is. */
+static void note_frame(struct dp_known_frames *k, u64 frame)
 {
 	if (k->frame_at == DP_KNOWN_NOWHERE) {
 		k->by_frame = true;
-		return true;
+		return;
 	}
-	if (k->nsaved == DP_KNOWN_SAVED)
-		return false;
 	k->saved_at[k->nsaved] = k->frame_at;
 	k->saved[k->nsaved++] = frame;
-	return true;
 }
 
-/* One more, to which the walk has come by this row. Returns whether more can follow. */
-static bool note(const struct walk *w, struct dp_known_frames *k, const struct dp_unwind_row *row, u64 frame)
+/*
+ * The caller to which the walk has come from `before` by this row. False: it is none of those whose words are kept, or
+ * these are not where the thread can load them.
+ */
+static bool note_caller(struct walk *w, const struct dp_unwind_row *row, const struct dp_unwind_at *before)
 {
-	u64 reach = w->f.sp - k->sp, at = row->frame == DP_UNWIND_AT_FRAME ? frame : w->f.sp + (u64)(row->frame * 8ll);
+	struct dp_known_frames *k = w->noted;
+	u64 reach = w->f.sp - k->sp;
+	u64 at = row->frame == DP_UNWIND_AT_FRAME ? before->frame : w->f.sp + (u64)(row->frame * 8ll);
 
-	if (row->kind != DP_UNWIND_SP && row->kind != DP_UNWIND_PLT && row->kind != DP_UNWIND_FRAME)
-		return false;
 	if (reach > REACH_MAX || w->f.sp > w->stack_end || w->f.sp & 7)
 		return false;
 	if (row->frame && (at - k->sp >= reach || at & 7))
 		return false;
-	if ((row->kind == DP_UNWIND_FRAME || row->frame == DP_UNWIND_AT_FRAME) && !note_frame(k, frame))
-		return false;
+	if (row->kind == DP_UNWIND_FRAME || row->frame == DP_UNWIND_AT_FRAME)
+		note_frame(k, before->frame);
 	if (row->frame)
 		k->frame_at = (u32)(at - k->sp);
 	k->returns_at[k->nframes] = (u32)reach - 8;
 	k->returns[k->nframes++] = w->f.ip;
 	k->reach = reach;
-	return k->nframes < DP_KNOWN_FRAMES;
+	return true;
+}
+
+static bool can_be_noted(const struct dp_unwind_row *row)
+{
+	return row->kind == DP_UNWIND_SP || row->kind == DP_UNWIND_PLT || row->kind == DP_UNWIND_FRAME;
+}
+
+static void note(struct walk *w, const struct dp_unwind_row *row, const struct dp_unwind_at *before, u64 at)
+{
+	if (w->noted && (w->noted->nframes == DP_KNOWN_FRAMES || w->noted->nsaved == DP_KNOWN_SAVED))
+		end_noting(w);
+	if (!w->noted && can_be_noted(row))
+		begin_noting(w, before, at);
+	if (w->noted && !(can_be_noted(row) && note_caller(w, row, before)))
+		end_noting(w);
 }
 
 /* To the caller; false: there is none, or it is not known. at: an address inside the instruction that is under way. */
 static bool step(struct walk *w, u64 at, bool *signal)
 {
 	const struct dp_unwind_row *row = row_at(w, at);
-	u64 align = dp_regs_align(w->h->regs), frame = w->f.frame;
+	const struct dp_unwind_at before = w->f;
+	u64 align = dp_regs_align(w->h->regs);
 
 	*signal = row && row->kind == DP_UNWIND_SIGNAL;
 	if (!row || row->kind == DP_UNWIND_END) {
-		if (w->noted)
-			w->noted->is_end = true;
+		note_end(w, at);
 		return false;
 	}
-	if (!dp_unwind_caller(&w->f, row, at, w->f.ip == w->h->regs->ip ? &align : (void *)0, word_at, w))
+	if (!dp_unwind_caller(&w->f, row, at, before.ip == w->h->regs->ip ? &align : (void *)0, word_at, w))
 		return false;
-	if (w->noted && !note(w, w->noted, row, frame))
-		end_noting(w);
+	note(w, row, &before, at);
 	return true;
 }
 
@@ -243,8 +273,6 @@ u32 dp_hit_frames(struct dp_hit *h, u64 *ips, u32 n)
 			exact = false;
 			continue;
 		}
-		if (!w.noted)
-			begin_noting(&w, at);
 		ips[found++] = w.f.ip;
 		if (!step(&w, at, &exact))
 			break;

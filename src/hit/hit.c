@@ -120,7 +120,7 @@ static void count_many(struct dp_hit_slot *slot, const struct dp_control *ctl, u
 	u64 off = (u64)probe * sizeof(struct dp_counts) + what * sizeof(u64);
 	u64 cell;
 
-	if (slot->rseq && dp_count_cpu(slot, ctl, off, n) == 0)
+	if (slot->rseq && dp_add_cpu(slot, ctl->ncpus, ctl->counts + off, ctl->counts_stride, n) == 0)
 		return;
 	/* Rings of threads without restartable sequences have counts of their own, shared by threads. */
 	cell = ctl->counts + (ctl->ncpus + slot->index % (ctl->nrings - ctl->ncpus)) * ctl->counts_stride + off;
@@ -130,6 +130,14 @@ static void count_many(struct dp_hit_slot *slot, const struct dp_control *ctl, u
 static void count(struct dp_hit_slot *slot, const struct dp_control *ctl, u32 probe, u32 what)
 {
 	count_many(slot, ctl, probe, what, 1);
+}
+
+bool dp_hit_add_apart(struct dp_hit *h, const u64 *word, u64 n)
+{
+	struct dp_hit_slot *slot = dp_slot_of(h);
+	const struct dp_control *ctl = h->ctl;
+
+	return ctl->apart && slot->rseq && dp_add_cpu(slot, ctl->ncpus, (u64)word + ctl->apart, ctl->apart, n) == 0;
 }
 
 static bool copy_to_ring(struct dp_ring *ring, u64 size, const u64 *rec, u64 bytes)

@@ -97,6 +97,16 @@ u32 dp_hit_frames(struct dp_hit *h, u64 *ips, u32 n);
 /* The processor at this moment. */
 u32 dp_hit_cpu(struct dp_hit *h);
 
+/* Add n to what this processor keeps apart for that word of an aggregate; false: it keeps nothing, and n is not added. */
+#if DP_RING0
+static inline bool dp_hit_add_apart(struct dp_hit *h, u64 *word, u64 n)
+{
+	return false;
+}
+#else
+bool dp_hit_add_apart(struct dp_hit *h, const u64 *word, u64 n);
+#endif
+
 /*
  * The registers of user mode: in a kernel those that the task will return with (a thread of the kernel has none:
  * zeroes).

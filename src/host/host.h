@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 
+#include "abi/abi-apart.h"
 #include "abi/abi-watch.h"
 #include "engine/engine.h"
 #include "lang/event/event.h"
@@ -132,6 +133,7 @@ struct dp_host_ops {
 
 	/* Armed. */
 	volatile u64 *(*words)(void *session);
+	struct dp_apart (*apart)(void *session); /* or NULL: hits add to the words themselves */
 	u64 (*words_at)(void *session); /* or NULL: where the process has them */
 	const struct dp_ring_map *(*rings)(void *session);
 	/* or NULL: of the file of memory that they are, by which they are found when their owner was killed. */
@@ -199,6 +201,11 @@ static inline int dp_tracee_set_words(struct dp_tracee *t, const u64 *values, u3
 static inline volatile u64 *dp_tracee_words(struct dp_tracee *t)
 {
 	return t->ops->words(t->session);
+}
+
+static inline struct dp_apart dp_tracee_apart(struct dp_tracee *t)
+{
+	return t->ops->apart ? t->ops->apart(t->session) : (struct dp_apart){0, 0};
 }
 
 static inline u64 dp_tracee_words_at(struct dp_tracee *t)

@@ -64,6 +64,15 @@ static bool has_room(struct entries *to, u32 more)
 	return true;
 }
 
+static void read_values(const struct dp_rpn_aggregate *a, volatile const u64 *words, const struct dp_agg_view *view,
+			u64 *v)
+{
+	struct dp_apart apart = dp_fold_can_be_apart(a->kind) ? view->apart : (struct dp_apart){0, 0};
+
+	for (u32 w = 0; w < dp_aggregate_words(a->kind); w++)
+		v[w] = dp_apart_read(words + w, apart);
+}
+
 static void read_entries(const struct dp_rpn_aggregate *a, volatile const u64 *table, const struct dp_agg_view *view,
 			 struct entries *to)
 {
@@ -81,8 +90,7 @@ static void read_entries(const struct dp_rpn_aggregate *a, volatile const u64 *t
 		*e = (struct dp_agg_entry){.view = view};
 		for (u32 w = 0; w < k; w++)
 			e->key[w] = place[1 + w];
-		for (u32 w = 0; w < words; w++)
-			e->v[w] = place[1 + k + w];
+		read_values(a, place + 1 + k, view, e->v);
 		to->n += a->kind == DP_AGG_SUM ? e->v[1] != 0 : dp_agg_weight(a, e->v) != 0 || a->kind != DP_AGG_LAST;
 	}
 }
@@ -178,8 +186,7 @@ static void hand_over(const struct dp_agg_table *what, volatile const u64 *words
 		hand_entries(&t, &e, fn, arg);
 		return;
 	}
-	for (u32 k = 0; k < dp_aggregate_words(t.a->kind); k++)
-		single.v[k] = words[k];
+	read_values(t.a, words, t.view, single.v);
 	t.v = &single;
 	t.n = 1;
 	fn(arg, &t);
@@ -248,8 +255,7 @@ static void read_source(const struct dp_agg_source *from, const struct dp_rpn_ag
 		struct dp_agg_entry *e = &to->v[to->n++];
 
 		*e = (struct dp_agg_entry){.view = &from->view};
-		for (u32 k = 0; k < dp_aggregate_words(a->kind); k++)
-			e->v[k] = words[k];
+		read_values(a, words, &from->view, e->v);
 	}
 	t->view = &from->view;
 }

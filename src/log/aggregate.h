@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include "abi/abi-apart.h"
 #include "lang/rpn/rpn.h"
 #include "log/format.h"
 #include "log/line.h"
@@ -18,6 +19,7 @@ struct dp_agg_view {
 	void *arg;
 	dp_code_file_fn *code_file; /* may be NULL */
 	u32 taken_out;              /* of the program's probes, to keep a budget: what it shows is not all */
+	struct dp_apart apart;      /* words are not all of it: they are where hits add to them */
 };
 
 struct dp_agg_entry { /* the words of one key; without keys there is one entry */

@@ -44,18 +44,20 @@ void dp_lower_find(struct walk *w, const struct dp_op_view *op)
 void dp_lower_fold(struct walk *w, const struct dp_op_view *op)
 {
 	const struct word *index = dp_lower_word(w, 0);
-	u64 words = dp_aggregate_words((u32)op->v[0]), nlocals = w->in->rt->nlocals;
+	u32 kind = (u32)op->v[0] & ~(u32)DP_FOLD_APART;
+	u64 words = dp_aggregate_words(kind), nlocals = w->in->rt->nlocals;
 	struct dp_lowered *p = w->p;
 	struct dp_lowered_effect *e = &p->effects[DP_MIN(p->neffects, DP_LOWER_EFFECTS - 1u)];
 
 	if (p->neffects == DP_LOWER_EFFECTS || w->depth < 2 || index->is_truth || !index->v.constant ||
-	    op->v[0] == DP_AGG_LINEAR || op->v[0] >= DP_NAGGS ||
+	    kind == DP_AGG_LINEAR || kind >= DP_NAGGS ||
 	    (!index->place && (index->v.c >= nlocals || nlocals - index->v.c < words))) {
 		w->failed = true;
 		return;
 	}
 	*e = (struct dp_lowered_effect){.how = DP_EFFECT_FOLD,
-					.kind = (u8)op->v[0],
+					.kind = (u8)kind,
+					.apart = op->v[0] & DP_FOLD_APART,
 					.find = (u8)index->place,
 					.addr = w->in->rt->locals + 8 * index->v.c,
 					.v = dp_lower_number(w, 1)->v};

@@ -64,8 +64,9 @@ enum dp_effect { DP_EFFECT_UP, DP_EFFECT_DOWN, /* by one */ DP_EFFECT_FOLD };
 
 struct dp_lowered_effect {
 	enum dp_effect how;
-	u8 kind; /* of FOLD: enum dp_aggregate_kind */
-	u8 find; /* the words behind that key, index + 1; 0: there is an address */
+	u8 kind;    /* of FOLD: enum dp_aggregate_kind */
+	bool apart; /* of FOLD: DP_FOLD_APART */
+	u8 find;    /* the words behind that key, index + 1; 0: there is an address */
 	u64 addr;
 	struct dp_value v; /* of FOLD */
 };

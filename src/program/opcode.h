@@ -89,6 +89,18 @@ enum dp_aggregate_kind {
 	DP_NFOLDS
 };
 
+/*
+ * With the kind, for those that are sums: no program reads the words, so a host may keep apart what each processor adds
+ * (struct dp_apart), for whoever shows them.
+ */
+#define DP_FOLD_APART 0x100
+
+static inline bool dp_fold_can_be_apart(u32 kind)
+{
+	return kind == DP_AGG_COUNT || kind == DP_AGG_SUM || kind == DP_AGG_HIST || kind == DP_AGG_LINEAR ||
+	       kind == DP_AGG_QUANTILES;
+}
+
 #define DP_HIST_WORDS 64
 #define DP_QUANTILE_WORDS 252
 #define DP_AGG_WORDS_MAX DP_QUANTILE_WORDS

@@ -262,6 +262,8 @@ static int check_rule(struct verifier *v, const struct dp_op_view *insn)
 		return check_thread_value(v, insn);
 	case DP_RULE_RPN_FOLD:
 		len = dp_op_operand(insn, DP_KIND_NUM);
+		if (len & DP_FOLD_APART && dp_fold_can_be_apart(len & ~DP_FOLD_APART))
+			return 0;
 		return len < DP_NFOLDS ? 0 : bad(v, insn, E_PROG_OPERAND, len);
 	default:
 		return 0;

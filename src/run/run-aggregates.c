@@ -24,8 +24,9 @@ u32 dp_run_aggregate_at(const struct dp_rpn_unit *u, u32 i)
 	return 0;
 }
 
-void dp_run_clear_aggregate(const struct dp_rpn_aggregate *a, volatile u64 *words)
+void dp_run_clear_aggregate(const struct dp_rpn_aggregate *a, volatile u64 *words, struct dp_apart apart)
 {
+	struct dp_apart of_values = dp_fold_can_be_apart(a->kind) ? apart : (struct dp_apart){0, 0};
 	u32 size = dp_aggregate_words(a->kind), first = 0, step = size, n = 1;
 
 	if (a->nparts) {
@@ -36,14 +37,14 @@ void dp_run_clear_aggregate(const struct dp_rpn_aggregate *a, volatile u64 *word
 	}
 	for (u32 i = 0; i < n; i++)
 		for (u32 k = 0; k < size; k++)
-			__atomic_store_n(words + a->index + first + i * step + k, 0, __ATOMIC_RELAXED);
+			dp_apart_set(words + a->index + first + i * step + k, of_values, 0);
 }
 
 static void clear_shown(void *arg, const struct dp_rpn_unit *u, volatile u64 *words, const struct dp_agg_view *view)
 {
 	for (u32 i = 0; i < u->naggregates; i++)
 		if (!u->aggregates[i].loss && !u->aggregates[i].thread && u->aggregates[i].kind != DP_AGG_LAST)
-			dp_run_clear_aggregate(&u->aggregates[i], words);
+			dp_run_clear_aggregate(&u->aggregates[i], words, view->apart);
 }
 
 void dp_run_clear_aggregates(const struct dp_run *run)
@@ -190,7 +191,7 @@ struct run_ended *dp_run_ended_new(const struct run_module *m, volatile const u6
 		return NULL;
 	e->pid = view->pid;
 	for (u32 i = 0; i < m->unit.nlocals; i++)
-		e->words[i] = words[i];
+		e->words[i] = dp_apart_read(words + i, view->apart);
 	keep_names(&m->unit, e, view);
 	return e;
 }

@@ -23,6 +23,16 @@ struct body { /* one that runs */
 
 /* ---- what bodies ask for ---- */
 
+/* Hits add to the variables of a session that goes on, not to those that are kept of one that has ended. */
+static struct dp_apart apart_of(const struct body *b)
+{
+	volatile u64 *words = b->t->session ? dp_tracee_words(b->t->session) : NULL;
+
+	if (!words || b->locals < words || b->locals >= words + b->t->nwords)
+		return (struct dp_apart){0, 0};
+	return dp_run_apart(b->t);
+}
+
 /* What has been logged so far, as a record of its own. */
 static void show_record(struct body *b)
 {
@@ -49,7 +59,8 @@ static const struct dp_rpn_aggregate *aggregate_at(const struct dp_rpn_unit *u, 
 
 static void print(struct body *b, u32 index)
 {
-	const struct dp_agg_view view = {b->t->pid, false, dp_run_symbol_of, b->t, dp_run_file_of};
+	const struct dp_agg_view view = {b->t->pid, false,          dp_run_symbol_of,
+					 b->t,      dp_run_file_of, .apart = apart_of(b)};
 	struct dp_hit *h = &b->machine.hit;
 	char *text = NULL;
 	size_t n = 0;
@@ -85,7 +96,7 @@ static bool answer(struct run_machine *machine, u64 addr)
 		return a;
 	case DP_CONTROL_CLEAR:
 		if (a)
-			dp_run_clear_aggregate(a, b->locals);
+			dp_run_clear_aggregate(a, b->locals, apart_of(b));
 		return a;
 	case DP_CONTROL_STOP:
 		b->run->has_ended = true;

@@ -114,6 +114,7 @@ static bool find_places(struct edit *e, struct run_range *r)
 static bool place_words(struct edit *e, struct run_range *r, const struct run_range *before)
 {
 	volatile u64 *words = dp_tracee_words(e->t->session);
+	struct dp_apart apart = dp_run_apart(e->t);
 	u32 locals = 0;
 
 	if (before && before->room_locals >= r->nlocals && before->room_gates >= r->ngates) {
@@ -126,7 +127,7 @@ static bool place_words(struct edit *e, struct run_range *r, const struct run_ra
 		return false;
 	}
 	for (u32 i = locals; i < r->room_locals; i++)
-		words[r->locals + i] = 0;
+		dp_apart_clear(words + r->locals + i, apart);
 	for (u32 i = 0; i < r->room_gates; i++)
 		if (!before || !dp_run_keeps_gate(r, before, i))
 			words[r->gates + i] = 0;
@@ -213,6 +214,7 @@ static void settle(struct edit *e, const struct run_wanted *w)
 {
 	struct run_target *t = e->t;
 	struct dp_run *run = e->run;
+	u64 *words;
 
 	dp_run_end_governors(run, t);
 	free(t->probes);
@@ -227,7 +229,9 @@ static void settle(struct edit *e, const struct run_wanted *w)
 		for (u32 k = 0; e->goes[i] && !r->left_out && k < r->ngates; k++)
 			take_counts(t, r->at[k]);
 	}
-	dp_run_keep_words(t, (const u64 *)(const void *)dp_tracee_words(t->session), t->ranges, t->nranges, w);
+	words = dp_run_read_words(t, t->nwords);
+	dp_run_keep_words(t, words, t->ranges, t->nranges, w);
+	free(words);
 	dp_run_log_commit(run);
 	for (u32 i = 0; i < t->nranges; i++)
 		if (e->goes[i])
@@ -247,7 +251,10 @@ static void settle(struct edit *e, const struct run_wanted *w)
 	for (u32 i = 0; i < t->nprobes; i++)
 		if (!has_place(t, i))
 			t->probes[i].m = NULL;
-	dp_run_save_target(run, t, t->ranges, t->nranges, dp_tracee_words(t->session), t->nwords);
+	words = dp_run_read_words(t, t->nwords);
+	if (words)
+		dp_run_save_target(run, t, t->ranges, t->nranges, words, t->nwords);
+	free(words);
 	for (u32 i = 0; i < t->nranges; i++)
 		dp_run_forget_kept(t, t->ranges[i].m);
 }

@@ -104,6 +104,11 @@ u32 dp_hit_frames(struct dp_hit *h, u64 *ips, u32 n)
 	return 0;
 }
 
+bool dp_hit_add_apart(struct dp_hit *h, const u64 *word, u64 n)
+{
+	return false;
+}
+
 /* Bodies that would call one are refused. */
 u32 dp_hit_call_exit(struct dp_hit *h, const u8 *name, u32 len, u32 nargs, u32 nresults, const u64 *args, u64 *results)
 {

@@ -434,7 +434,8 @@ static struct dp_agg_view view_of_target(const struct run_module *m, struct run_
 				    .symbolize = dp_run_symbol_of,
 				    .arg = t,
 				    .code_file = dp_run_file_of,
-				    .taken_out = m->taken_out};
+				    .taken_out = m->taken_out,
+				    .apart = dp_run_apart(t)};
 }
 
 static struct dp_agg_view view_of_ended(const struct run_module *m, struct run_ended *e, bool ended)

@@ -99,7 +99,8 @@ void dp_run_target_end(struct dp_run *run, struct run_target *t)
 			dp_run_keep_ended(
 			    run, t->ranges[i].m,
 			    dp_run_ended_new(t->ranges[i].m, dp_tracee_words(t->session) + t->ranges[i].locals,
-					     &(struct dp_agg_view){t->pid, true, dp_run_symbol_of, t, dp_run_file_of}));
+					     &(struct dp_agg_view){t->pid, true, dp_run_symbol_of, t, dp_run_file_of,
+								   .apart = dp_run_apart(t)}));
 	dp_run_end_kept(run, t);
 	end_session(run, t);
 	dp_run_busy_with(before);
@@ -373,11 +374,9 @@ static void rearm(struct dp_run *run, struct run_target *t, const struct run_wan
 	nranges = t->nranges;
 	nold = DP_MAX(nold, t->nwords);
 	if (t->session) {
-		old = calloc(nold, sizeof(*old));
 		dp_run_tell_kernel(run, t, true);
 		dp_tracee_remove(t->session, NULL); /* from now on the words stand still */
-		for (u32 i = 0; old && i < nold; i++)
-			old[i] = dp_tracee_words(t->session)[i];
+		old = dp_run_read_words(t, nold);
 		if (old)
 			dp_run_save_target(run, t, ranges, nranges, old, nold);
 		dp_run_keep_words(t, old, ranges, nranges, w);

@@ -662,7 +662,7 @@ bool ref_machine(struct ref *r, u32 opcode, const struct dp_op_view *op, u32 *ne
 		find(r, (u32)op->v[0], (u32)op->v[1], (u32)op->v[2], (u32)op->v[3]);
 		return true;
 	case DP_OP_FOLD_LV:
-		fold(r, (u32)op->v[0]);
+		fold(r, (u32)op->v[0] & ~(u32)DP_FOLD_APART);
 		return true;
 	case DP_OP_BEGIN:
 		ref_begin(r);

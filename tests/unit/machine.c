@@ -150,6 +150,11 @@ u32 dp_hit_frames(struct dp_hit *h, u64 *ips, u32 n)
 	return found;
 }
 
+bool dp_hit_add_apart(struct dp_hit *h, const u64 *word, u64 n)
+{
+	return false;
+}
+
 u32 dp_hit_cpu(struct dp_hit *h)
 {
 	return 3;

@@ -149,4 +149,4 @@ static void filtered(struct jit *j, bool fails)
 	dp_direct_leave_done(j);
 }
 
-const struct dp_direct_way dp_direct_locked = {begin, record, filtered, false};
+const struct dp_direct_way dp_direct_locked = {begin, record, filtered, false, NULL};

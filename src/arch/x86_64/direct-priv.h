@@ -19,6 +19,7 @@
 
 #define FIXUPS_MAX 96
 #define STAGES_MAX 4 /* of loads */
+#define ADDS_MAX 2
 
 enum target {
 	FILTERED,  /* a condition does not hold */
@@ -60,6 +61,8 @@ struct jit {
 	/* bytes that other ways to the processor and the thread would have taken: the length is the same for all */
 	u32 spare;
 	struct sequence commits, counts, filtered, losts;
+	struct sequence *adds[ADDS_MAX]; /* for additions to what stands apart: the first nadds are still free */
+	u32 nadds;
 	bool failed, far;
 };
 
@@ -70,6 +73,11 @@ struct dp_direct_way {
 	/* Nothing was logged: count that, where a condition does not hold, or behind them all. */
 	void (*filtered)(struct jit *j, bool fails);
 	bool has_area; /* each thread has one for restartable sequences */
+	/*
+	 * Or NULL. Add rdx, or one, to what the processor keeps apart for the word at rdi: takes one of j->adds. rcx: thread
+	 * pointer. Clobbers rax.
+	 */
+	void (*add)(struct jit *j, bool one);
 };
 
 extern const struct dp_direct_way dp_direct_rseq, dp_direct_locked;

@@ -65,7 +65,7 @@ static void count(struct jit *j, struct sequence *q, u8 tp, enum dp_count what, 
 /* A jump to a place that is near, and that place. */
 static size_t jump_short(struct jit *j, u8 cc)
 {
-	dp_emit_u8(j->e, (u8)(0x70 | cc));
+	dp_emit_u8(j->e, cc == CC_ALWAYS ? 0xeb : (u8)(0x70 | cc));
 	dp_emit_u8(j->e, 0);
 	return j->e->len;
 }
@@ -177,9 +177,38 @@ static void begin_code(struct jit *j)
 	reserve(j, &j->losts);
 }
 
+/* A thread whose area names no processor adds to the word itself. */
+static void add(struct jit *j, bool one)
+{
+	const struct dp_control *ctl = j->in->ctl;
+	struct sequence *q = j->adds[--j->nadds];
+	size_t none, end;
+
+	begin(j, q, CX, AX);
+	LOAD32(j, AX, CX, ctl->rseq_off + 4);
+	op_imm(j->e, false, ALU_CMP, AX, ctl->ncpus);
+	none = jump_short(j, ctl->apart ? CC_AE : CC_ALWAYS);
+	BYTES(j, "\xff\xc0\x48\x69\xc0"); /* inc %eax; imul $stride, %rax, %rax */
+	dp_emit_u32(j->e, (u32)ctl->apart);
+	if (one)
+		BYTES(j, "\x48\xff\x04\x07"); /* incq (%rdi,%rax) */
+	else
+		BYTES(j, "\x48\x01\x14\x07"); /* add %rdx,(%rdi,%rax) */
+	commit(j, q, CX);
+	end = jump_short(j, CC_ALWAYS);
+	land_short(j, none);
+	STORE_IMM(j, true, CX, ctl->rseq_off + 8, 0);
+	if (one)
+		BYTES(j, "\xf0\x48\xff\x07"); /* lock incq (%rdi) */
+	else
+		BYTES(j, "\xf0\x48\x01\x17"); /* lock add %rdx,(%rdi) */
+	land_short(j, end);
+}
+
 static void filtered(struct jit *j, bool fails)
 {
 	struct sequence *q = fails ? &j->filtered : &j->counts; /* there is no record */
+	u32 free = j->nadds;
 
 	if (fails)
 		dp_direct_land(j, FILTERED);
@@ -188,6 +217,8 @@ static void filtered(struct jit *j, bool fails)
 	dp_direct_effects(j, fails ? j->p.early : j->p.none);
 	dp_direct_leave_done(j);
 	describe(j, q);
+	for (u32 i = j->nadds; i < free; i++)
+		describe(j, j->adds[i]);
 	if (j->landed[UNCOUNTED])
 		return;
 	dp_direct_land(j, UNCOUNTED);
@@ -227,4 +258,4 @@ static void record(struct jit *j)
 	dp_direct_jump(j, CC_ALWAYS, GIVE_UP);
 }
 
-const struct dp_direct_way dp_direct_rseq = {begin_code, record, filtered, true};
+const struct dp_direct_way dp_direct_rseq = {begin_code, record, filtered, true, add};

@@ -180,8 +180,44 @@ static void extreme(struct jit *j, bool is_min)
 	land_here(j->e, done);
 }
 
+/* One to the word at rdi, and rdx to the one before it. */
+static void add_value(struct jit *j)
+{
+	j->way->add(j, false);
+	op_imm(j->e, true, ALU_ADD, DI, 8);
+	j->way->add(j, true);
+}
+
+/* What stands apart, while there are sequences for it. */
+static bool fold_apart(struct jit *j, const struct dp_lowered_effect *e)
+{
+	if (!e->apart || j->nadds < (e->kind == DP_AGG_SUM ? 2 : 1))
+		return false;
+	if (e->kind != DP_AGG_COUNT)
+		eval_into(j, &e->v, AX);
+	if (e->kind == DP_AGG_SUM) {
+		push(j->e, DX);
+		MOVE(j, DX, AX);
+		add_value(j);
+		pop(j->e, DX);
+		return true;
+	}
+	if (e->kind == DP_AGG_HIST)
+		histogram_bar(j);
+	else if (e->kind == DP_AGG_QUANTILES)
+		quantile_bar(j);
+	if (e->kind != DP_AGG_COUNT)
+		lea(j->e, true, DI, (struct mem){DI, AX, 8, 0});
+	if (e->kind == DP_AGG_QUANTILES)
+		dp_direct_thread_pointer(j, CX);
+	j->way->add(j, true);
+	return true;
+}
+
 static void fold(struct jit *j, const struct dp_lowered_effect *e)
 {
+	if (fold_apart(j, e))
+		return;
 	if (e->kind == DP_AGG_COUNT) {
 		by_one(j, false, 0);
 		return;

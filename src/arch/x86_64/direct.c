@@ -46,6 +46,9 @@ static void emit(struct jit *j, const struct dp_direct_way *way)
 	j->nsaved = j->nfixups = j->spare = j->loaded = j->nstages = 0;
 	memset(j->landed, 0, sizeof(j->landed));
 	j->far = false;
+	j->adds[0] = &j->commits; /* where there is no record */
+	j->adds[1] = &j->losts;
+	j->nadds = j->p.never && way->add ? ADDS_MAX : 0;
 	way->begin(j);
 	dp_direct_enter(j);
 	for (u32 i = 0; i < j->p.nneeds; i++) {

@@ -23,6 +23,16 @@ static u64 words_behind(const struct dp_ring_map *map, u32 nprobes, u32 nwords)
 	return map->g.nprobes >= nprobes && at <= map->size && nwords * 8ull <= map->size - at ? at : 0;
 }
 
+/* What processors have added to these words. */
+static struct dp_apart apart_behind(const struct dp_ring_map *map, u64 at, u32 nwords, const struct dp_control *ctl)
+{
+	u64 stride = ctl->apart, room = map->size - at;
+
+	if (!at || stride % 4096 || stride < nwords * 8ull || stride > room / (map->g.ncpus + 1ull))
+		return (struct dp_apart){0, 0};
+	return (struct dp_apart){stride, stride ? map->g.ncpus : 0};
+}
+
 /* The rings that were written down, and no other file. */
 static bool map_rings(struct dp_session *s, const struct dp_known *k)
 {
@@ -36,7 +46,8 @@ static bool map_rings(struct dp_session *s, const struct dp_known *k)
 		close(fd);
 	s->rings.g = k->rings.g;
 	s->words_off = good ? words_behind(&s->rings, s->nprobes, s->nwords) : 0;
-	return s->words_off != 0;
+	s->apart = apart_behind(&s->rings, s->words_off, s->nwords, c);
+	return s->words_off != 0 && s->apart.stride == c->apart;
 }
 
 /* The program that runs there is the one of this spot. */
@@ -249,8 +260,13 @@ bool dp_rings_copy(pid_t pid, u64 inode, u32 nprobes, u32 nwords, struct dp_ring
 	u64 at = k ? words_behind(&k->rings, nprobes, nwords) : 0;
 
 	*map = (struct dp_ring_map){.at = NULL};
-	if (at && copy_rings(pid, k, map))
+	if (at && copy_rings(pid, k, map)) {
+		struct dp_apart apart = apart_behind(map, at, nwords, &k->block.ctl);
+
 		*words = (u64 *)((u8 *)map->at + at);
+		for (u32 i = 0; i < nwords; i++) /* a copy: nobody adds to it */
+			(*words)[i] = dp_apart_read(*words + i, apart);
+	}
 	dp_knowns_free(&known);
 	return map->at;
 }

@@ -84,7 +84,8 @@ static void make_layout(struct dp_session *s, struct layout *l)
 	l->copy_code = DP_ALIGN_UP(l->jit_end, PAGE);
 	l->rings = l->copy_code + (pages ? DP_COPIES * DP_COPY_CODE : 0);
 	s->words_off = DP_ALIGN_UP(dp_rings_size(l->ncpus, l->ncpus * 2, s->changes.probes, l->ring_size), PAGE);
-	s->calls.asks_off = DP_ALIGN_UP(s->words_off + s->changes.words * 8ull, 64);
+	s->apart = (struct dp_apart){dp_apart_stride(s->changes.words), s->changes.words ? l->ncpus : 0};
+	s->calls.asks_off = s->words_off + (l->ncpus + 1) * s->apart.stride;
 	l->rings_end = l->end = DP_ALIGN_UP(l->rings + s->calls.asks_off + (s->calls.any ? sizeof(struct dp_asks) : 0),
 					    PAGE);
 	s->globals_off = s->opt.share_globals ? l->rings_end : 0;
@@ -334,6 +335,7 @@ static int map_rings(struct arming *a, struct dp_error *err)
 	a->ctl->ring_size = g->ring_size;
 	a->ctl->counts = addr + g->counts_off;
 	a->ctl->counts_stride = g->counts_stride;
+	a->ctl->apart = s->apart.stride;
 	a->ctl->asks = s->calls.any ? addr + s->calls.asks_off : 0;
 	a->ctl->ncpus = g->ncpus;
 	a->ctl->nrings = g->nrings;

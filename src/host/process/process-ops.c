@@ -95,6 +95,11 @@ static volatile u64 *words(void *s)
 	return dp_session_words(s);
 }
 
+static struct dp_apart apart(void *s)
+{
+	return dp_session_apart(s);
+}
+
 static u64 words_at(void *s)
 {
 	return dp_session_words_at(s);
@@ -231,6 +236,7 @@ const struct dp_host_ops dp_process_ops = {
     .take_out = take_marked_out,
     .processes = processes,
     .words = words,
+    .apart = apart,
     .words_at = words_at,
     .rings = rings,
     .rings_inode = rings_inode,

@@ -147,6 +147,7 @@ int dp_session_symbol(struct dp_session *s, const char *symbol, u64 *addr, struc
  */
 int dp_session_set_words(struct dp_session *s, const u64 *values, u32 n, struct dp_error *err);
 volatile u64 *dp_session_words(struct dp_session *s);
+struct dp_apart dp_session_apart(const struct dp_session *s);
 u64 dp_session_words_at(const struct dp_session *s); /* where the process has them, once armed */
 
 /* Attach, map, arm all added probes, let go. All or nothing. A program that was started goes on without any, too. */

@@ -173,6 +173,7 @@ struct dp_session {
 	bool record_stays;     /* and the file is not closed when it has been written, */
 	int record_fd;         /* but is this one; -1: it is closed */
 	u64 words_off;         /* of the words in the mapping of the rings */
+	struct dp_apart apart; /* of the words */
 	u64 *words;            /* their first values */
 	u32 nwords;
 	/* from the region: of the words that processes share; 0: globals are the session's own words */

@@ -102,6 +102,11 @@ volatile u64 *dp_session_words(struct dp_session *s)
 	return s->rings.at ? (volatile u64 *)((u8 *)s->rings.at + s->words_off) : NULL;
 }
 
+struct dp_apart dp_session_apart(const struct dp_session *s)
+{
+	return s->rings.at ? s->apart : (struct dp_apart){0, 0};
+}
+
 u64 dp_session_words_at(const struct dp_session *s)
 {
 	return s->rings.at ? s->region + s->rings_off + s->words_off : 0;

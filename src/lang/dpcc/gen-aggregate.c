@@ -56,10 +56,6 @@ void dp_cc_gen_aggregate(struct dpcc *c, struct node *n)
 		dp_cc_put_label(c, end);
 		return;
 	}
-	if (a->kind == DP_AGG_COUNT && !a->nparts) {
-		dp_cc_emit(c, "inc lv,%u", a->index);
-		return;
-	}
 	if (a->kind == DP_AGG_COUNT) {
 		dp_cc_emit(c, "push d,0");
 	} else {
@@ -78,7 +74,7 @@ void dp_cc_gen_aggregate(struct dpcc *c, struct node *n)
 		dp_cc_put_label(c, end);
 	}
 	gen_index(c, a, keys);
-	dp_cc_emit(c, "fold lv,%u", a->kind);
+	dp_cc_emit(c, "fold lv,%u", a->kind | (dp_fold_can_be_apart(a->kind) ? DP_FOLD_APART : 0));
 }
 
 /* row(NAME, KEY...): the index of the key's words; -1 when it has no room. */

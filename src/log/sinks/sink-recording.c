@@ -374,6 +374,7 @@ static void put_words(struct dp_sink *s, const struct dp_rpn_unit *u, volatile c
 	struct recording_sink *w = (struct recording_sink *)s;
 	struct dp_recording_tables t = {.only = only, .taken_out = view->taken_out, .ended = view->ended};
 	u64 *copy = dp_alloc(u->nlocals * sizeof(*copy));
+	struct dp_agg_view of_copy = *view;
 	size_t at;
 	u32 from, to;
 
@@ -382,14 +383,15 @@ static void put_words(struct dp_sink *s, const struct dp_rpn_unit *u, volatile c
 		return;
 	}
 	for (u32 i = 0; i < u->nlocals; i++) /* the program may go on */
-		copy[i] = words[i];
+		copy[i] = dp_apart_read(words + i, view->apart);
+	of_copy.apart = (struct dp_apart){0, 0};
 	put_data(w);
 	w->source = put_process(w, (u32)view->pid);
 	w->symbolize = view->symbolize;
 	w->symbolize_arg = view->arg;
 	t.program = put_program(w, u);
 	t.number = only == DP_AGG_ALL ? w->ntables++ : 0;
-	dp_agg_each(u, copy, only, view, put_table_names, w);
+	dp_agg_each(u, copy, only, &of_copy, put_table_names, w);
 	at = open_block(w, DP_RECORDING_TABLES, w->source);
 	dp_line_bytes(s->line, (const char *)&t, sizeof(t));
 	t.nruns = put_runs(s->line, copy, from, to);

@@ -509,28 +509,27 @@ dp_commit:
 	jmp	.Lcommit_again
 
 /*
- * int dp_count_cpu(struct dp_hit_slot *slot, const struct dp_control *ctl, u64 offset, u64 n)
- * Add n to the counter at this offset in the counts of the processor at hand. Returns 0, or 2.
+ * int dp_add_cpu(struct dp_hit_slot *slot, u32 ncpus, u64 first, u64 stride, u64 n)
+ * Add n to the word of the processor at hand: the first one's is at first. Returns 0, or 2.
  */
-	.globl	dp_count_cpu
-dp_count_cpu:
-	mov	S_RSEQ - S_OWNER(%rdi), %r8
-	lea	S_CS_COUNT - S_OWNER(%rdi), %r9
+	.globl	dp_add_cpu
+dp_add_cpu:
+	mov	S_RSEQ - S_OWNER(%rdi), %r9
+	lea	S_CS_COUNT - S_OWNER(%rdi), %r10
 .Lcount_again:
-	mov	%r9, 8(%r8)
+	mov	%r10, 8(%r9)
 .Lcount_start:
-	mov	4(%r8), %eax
-	cmp	C_NCPUS(%rsi), %eax
+	mov	4(%r9), %eax
+	cmp	%esi, %eax
 	jae	.Lcount_unusable
-	imul	C_COUNTS_STRIDE(%rsi), %rax
-	add	C_COUNTS(%rsi), %rax
-	add	%rcx, (%rax, %rdx)	/* commit */
+	imul	%rcx, %rax
+	add	%r8, (%rax, %rdx)	/* commit */
 .Lcount_end:
-	movq	$0, 8(%r8)
+	movq	$0, 8(%r9)
 	xor	%eax, %eax
 	ret
 .Lcount_unusable:
-	movq	$0, 8(%r8)
+	movq	$0, 8(%r9)
 	mov	$2, %eax
 	ret
 	.byte	0x0f, 0xb9, 0x3d
