@@ -283,6 +283,13 @@ HIT u32 dp_hit_frames(struct dp_hit *h, u64 *ips, u32 n)
 	return found;
 }
 
+HIT u64 dp_hit_chain(struct dp_hit *h, u32 n)
+{
+	u64 ips[DP_FRAMES_MAX];
+
+	return dp_chain_digest(ips, dp_hit_frames(h, ips, n));
+}
+
 HIT u32 dp_hit_cpu(struct dp_hit *h)
 {
 	return raw_smp_processor_id();

@@ -57,6 +57,8 @@ struct dp_known {
 		/* Words of the stack, and where they were, from sp. */
 		u32 returns_at[DP_KNOWN_FRAMES], saved_at[DP_KNOWN_SAVED];
 		u64 returns[DP_KNOWN_FRAMES], saved[DP_KNOWN_SAVED];
+		/* Of the returns passed: all but the last one, if that has a caller. And DP_CHAIN_BASE, so often. */
+		u64 digest, power;
 	} chains[DP_KNOWN_CHAINS];
 };
 

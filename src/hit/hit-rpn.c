@@ -625,11 +625,14 @@ u8 *dp_rpn_heap(struct dp_hit *h, u64 handle, u64 offset, u64 bytes)
 
 u32 dp_rpn_push_frames(struct dp_hit *h, u32 sp, u32 n)
 {
-	u64 *frames = h->vm->stack + sp - n;
+	u64 *stack = h->vm->stack, ips[DP_FRAMES_MAX];
+	u32 top = (sp - n) % DP_VM_STACK;
+	u64 *frames = top + n <= DP_VM_STACK ? stack + top : ips; /* the stack may begin anew */
 
-	if (sp <= DP_VM_STACK && n <= sp) /* the verifier sees to it */
-		for (u32 i = dp_hit_frames(h, frames, n); i < n; i++)
-			((volatile u64 *)frames)[i] = 0;
+	for (u32 i = dp_hit_frames(h, frames, n); i < n; i++)
+		((volatile u64 *)frames)[i] = 0;
+	for (u32 i = 0; frames == ips && i < n; i++)
+		stack[(top + i) % DP_VM_STACK] = ips[i];
 	return sp - n;
 }
 

@@ -74,6 +74,8 @@ u32 dp_rpn_call_exit(struct dp_hit *h, u32 sp, const u8 *name, u32 len, u32 narg
 
 /* n words of the text in scratch; returns the new top. */
 u32 dp_rpn_push_text(struct dp_hit *h, u32 sp, u32 n);
+/* Index of the call chain's n words in the table at lv[first], ~0: that has no room. */
+u64 dp_rpn_chain(struct dp_hit *h, u32 n, u32 first, u32 keys);
 /* Index of the words that belong to the key in the k words on the stack, ~0: the table at lv[first] has no room. */
 u64 dp_rpn_find(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words);
 /* In a kernel: what the thread has in the table of its process that the one at lv[first] has the address of, or 0. */

@@ -108,19 +108,70 @@ static u64 look(struct dp_hit *h, struct key k, u32 first, u32 keys, u32 words, 
 
 u64 dp_rpn_find(struct dp_hit *h, u32 sp, u32 k, u32 first, u32 keys, u32 words)
 {
-	struct key key = {h->vm->stack + sp, k};
-	u64 hash = 0, at = ~0ull;
+	const u64 *stack = h->vm->stack;
+	struct key key = {stack + sp % DP_VM_STACK, k};
+	u64 copy[DP_KEY_WORDS_MAX], hash = 0, at;
 
-	if (sp <= DP_VM_STACK && k <= DP_VM_STACK - sp) { /* the verifier sees to it */
+	if (sp % DP_VM_STACK + k > DP_VM_STACK) { /* the stack may begin anew; the verifier knows k */
 		for (u32 i = 0; i < k; i++)
-			hash = dp_table_hash(hash, i, key_word(key, i));
-		at = look(h, key, first, keys, words, hash);
+			copy[i % DP_KEY_WORDS_MAX] = stack[(sp + i) % DP_VM_STACK];
+		key.words = copy;
 	}
+	for (u32 i = 0; i < k; i++)
+		hash = dp_table_hash(hash, i, key_word(key, i));
+	at = look(h, key, first, keys, words, hash);
 	for (u32 n = 0; at == FASTER && n < WAITS; n++)
 		at = look(h, key, first, keys, words, hash);
 	if (at != ~0ull && at != FASTER)
 		return at;
 	__atomic_fetch_add((u64 *)h->prog->locals + first, 1, __ATOMIC_RELAXED);
+	return ~0ull;
+}
+
+/* ---- call chains: each is there once, behind its digest ---- */
+
+/* Makes the place the chain's, unless it is taken. The release pairs with the loads of has_chain(). */
+static bool takes_chain(struct dp_hit *h, u64 *place, u64 digest, u32 n)
+{
+	u64 state = __atomic_load_n(place, __ATOMIC_RELAXED), frames[DP_FRAMES_MAX];
+	u32 found;
+
+	if (state != DP_TABLE_FREE)
+		return false;
+	found = dp_hit_frames(h, frames, n); /* before others wait for it */
+	if (!__atomic_compare_exchange_n(place, &state, DP_TABLE_BUSY, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return false;
+	((volatile u64 *)place)[1] = digest;
+	for (u32 i = 0; i < n; i++)
+		((volatile u64 *)place)[2 + i] = i < found ? frames[i] : 0;
+	__atomic_store_n(place, DP_TABLE_VALID, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* Whose words stand there: one that is being written may become the one that is looked for. */
+static bool has_chain(const u64 *place, u64 digest)
+{
+	u64 state = __atomic_load_n(place, __ATOMIC_ACQUIRE); /* as the next one, pairs with the release above */
+
+	for (u32 n = 0; state == DP_TABLE_BUSY && n < WAITS; n++) {
+		__builtin_ia32_pause();
+		state = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+	}
+	return state == DP_TABLE_VALID && place[1] == digest;
+}
+
+u64 dp_rpn_chain(struct dp_hit *h, u32 n, u32 first, u32 keys)
+{
+	u64 digest = dp_hit_chain(h, n), *table = (u64 *)h->prog->locals + first;
+	u32 place = dp_table_place(dp_table_hash(0, 0, digest), keys); /* the verifier wants a key */
+
+	for (u32 i = 0; i < DP_TABLE_TRIES && i < keys; i++, place = place + 1 == keys ? 0 : place + 1) {
+		u32 at = 1 + place * (2 + n);
+
+		if (takes_chain(h, table + at, digest, n) || has_chain(table + at, digest))
+			return first + at + 2;
+	}
+	__atomic_fetch_add(table, 1, __ATOMIC_RELAXED);
 	return ~0ull;
 }
 

@@ -113,19 +113,42 @@ static const struct dp_known_frames *known_at(const struct walk *w, u64 at)
 	return NULL;
 }
 
-/* On to the last of them, or behind the end of the chain. Returns how many addresses are found by then. */
-static u32 follow(struct walk *w, const struct dp_known_frames *k, u64 *ips, u32 found, u32 n)
+/* What a walk has found. */
+struct found {
+	u64 *ips; /* NULL: the digest is enough */
+	u32 n, most;
+	u64 digest, power; /* dp_chain_digest(), and what the next address is multiplied by */
+};
+
+static DP_ALWAYS void put(struct found *to, u64 ip)
+{
+	if (to->ips) {
+		to->ips[to->n++] = ip;
+		return;
+	}
+	to->digest += dp_chain_mixed(ip) * to->power;
+	to->power *= DP_CHAIN_BASE;
+	to->n++;
+}
+
+/* On to the last of them, or behind the end of the chain. */
+static DP_ALWAYS void follow(struct walk *w, const struct dp_known_frames *k, struct found *to)
 {
 	u32 passed = k->nframes - !k->is_end;
 
-	ips[found++] = w->f.ip;
-	for (u32 i = 0; i < passed && found < n; i++)
-		ips[found++] = k->returns[i];
+	put(to, w->f.ip);
+	if (!to->ips && passed <= to->most - to->n) {
+		to->digest += k->digest * to->power;
+		to->power *= k->power;
+		to->n += passed;
+	} else {
+		for (u32 i = 0; i < passed && to->n < to->most; i++)
+			put(to, k->returns[i]);
+	}
 	w->f.ip = k->is_end ? 0 : k->returns[passed];
 	if (k->frame_at != DP_KNOWN_NOWHERE)
 		w->f.frame = *(const volatile u64 *)(w->f.sp + k->frame_at);
 	w->f.sp += k->reach;
-	return found;
 }
 
 /*
@@ -140,7 +163,7 @@ static void begin_noting(struct walk *w, const struct dp_unwind_at *f, u64 at)
 		return;
 	k = set_of(w, f->sp, at) + w->known->turn++ % DP_KNOWN_WAYS;
 	*(volatile u64 *)&k->at = 0;
-	__atomic_signal_fence(__ATOMIC_RELEASE);
+	__atomic_signal_fence(__ATOMIC_RELEASE); /* pairs with the one of end_noting() */
 	k->sp = f->sp;
 	k->frame = f->frame;
 	k->nframes = k->nsaved = k->by_frame = k->is_end = 0;
@@ -152,9 +175,16 @@ static void begin_noting(struct walk *w, const struct dp_unwind_at *f, u64 at)
 
 static void end_noting(struct walk *w)
 {
-	if (w->noted && (w->noted->nframes || w->noted->is_end)) {
-		__atomic_signal_fence(__ATOMIC_RELEASE);
-		*(volatile u64 *)&w->noted->at = w->noted_at;
+	struct dp_known_frames *k = w->noted;
+
+	if (k && (k->nframes || k->is_end)) {
+		u32 passed = k->nframes - !k->is_end;
+
+		k->digest = dp_chain_digest(k->returns, passed);
+		for (k->power = 1; passed > 0; passed--)
+			k->power *= DP_CHAIN_BASE;
+		__atomic_signal_fence(__ATOMIC_RELEASE); /* pairs with the one of begin_noting() */
+		*(volatile u64 *)&k->at = w->noted_at;
 	}
 	w->noted = NULL;
 }
@@ -249,11 +279,10 @@ static void know_tables(struct walk *w)
 	w->known->of = digest;
 }
 
-u32 dp_hit_frames(struct dp_hit *h, u64 *ips, u32 n)
+static DP_ALWAYS void walk_up(struct dp_hit *h, struct found *to)
 {
 	struct walk w;     /* the block is not worth clearing */
 	bool exact = true; /* ip is that of an instruction, not behind a call */
-	u32 found = 0;
 
 	w.h = h;
 	w.tables = (const struct dp_unwind *)h->ctl->unwind;
@@ -264,19 +293,34 @@ u32 dp_hit_frames(struct dp_hit *h, u64 *ips, u32 n)
 	w.stack_end = DP_ALIGN_DOWN(dp_stack_end(h), 8ull);
 	w.block_at = ~0ull;
 	know_tables(&w);
-	while (found < n && w.f.ip) {
+	while (to->n < to->most && w.f.ip) {
 		u64 at = w.f.ip - !exact;
 		const struct dp_known_frames *k = w.noted ? NULL : known_at(&w, at);
 
 		if (k) {
-			found = follow(&w, k, ips, found, n);
+			follow(&w, k, to);
 			exact = false;
 			continue;
 		}
-		ips[found++] = w.f.ip;
+		put(to, w.f.ip);
 		if (!step(&w, at, &exact))
 			break;
 	}
 	end_noting(&w);
-	return found;
+}
+
+u32 dp_hit_frames(struct dp_hit *h, u64 *ips, u32 n)
+{
+	struct found to = {.ips = ips, .most = n};
+
+	walk_up(h, &to);
+	return to.n;
+}
+
+u64 dp_hit_chain(struct dp_hit *h, u32 n)
+{
+	struct found to = {.most = n, .power = 1};
+
+	walk_up(h, &to);
+	return to.digest;
 }

@@ -451,6 +451,7 @@ op_PREFIX:
 	KERNEL_ONLY(PUSH_TV, PUSH(dp_rpn_thread_value(h, a->i, a->processes, a->keys));)
 	OP(PUSH_NS) PUSH(dp_hit_ns(h)); END
 	OP(PUSH_FRAMES) SPEND(a->n * DP_WORK_FRAME); sp = dp_rpn_push_frames(h, sp, a->n); END
+	OP(PUSH_CHAIN) SPEND(a->n * DP_WORK_FRAME); PUSH(dp_rpn_chain(h, a->n, a->i, a->keys)); END
 	OP(PUSH_TEXT) SPEND(dp_work_of_memory(64 * a->n)); sp = dp_rpn_push_text(h, sp, a->n); END
 	OP(FIND_LV)
 	u64 at = dp_rpn_find(h, sp, a->k, a->i, a->keys, a->words);

@@ -94,10 +94,13 @@ void dp_hit_cpuid(struct dp_hit *h, u32 leaf, u32 abcd[4]);
  */
 u32 dp_hit_frames(struct dp_hit *h, u64 *ips, u32 n);
 
+/* What the first n of them are known by: dp_chain_digest(). */
+u64 dp_hit_chain(struct dp_hit *h, u32 n);
+
 /* The processor at this moment. */
 u32 dp_hit_cpu(struct dp_hit *h);
 
-/* Add n to what this processor keeps apart for that word of an aggregate; false: it keeps nothing, and n is not added. */
+/* Add n to what this processor keeps apart for that word of an aggregate; false: it keeps nothing apart. */
 #if DP_RING0
 static inline bool dp_hit_add_apart(struct dp_hit *h, u64 *word, u64 n)
 {

@@ -134,7 +134,7 @@ struct dp_host_ops {
 	/* Armed. */
 	volatile u64 *(*words)(void *session);
 	struct dp_apart (*apart)(void *session); /* or NULL: hits add to the words themselves */
-	u64 (*words_at)(void *session); /* or NULL: where the process has them */
+	u64 (*words_at)(void *session);          /* or NULL: where the process has them */
 	const struct dp_ring_map *(*rings)(void *session);
 	/* or NULL: of the file of memory that they are, by which they are found when their owner was killed. */
 	u64 (*rings_inode)(void *session);

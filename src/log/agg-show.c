@@ -73,11 +73,47 @@ static void read_values(const struct dp_rpn_aggregate *a, volatile const u64 *wo
 		v[w] = dp_apart_read(words + w, apart);
 }
 
-static void read_entries(const struct dp_rpn_aggregate *a, volatile const u64 *table, const struct dp_agg_view *view,
-			 struct entries *to)
+/* The words of the call chain whose place has this index, the hit last. False: it has no place. */
+static bool read_chain(const struct dp_rpn_aggregate *a, volatile const u64 *table, u64 index, u64 *key)
 {
-	u32 k = dp_rpn_key_words(a), words = dp_aggregate_words(a->kind);
+	u32 step = 2 + a->frames; /* state, digest, frames */
+	u64 first = dp_rpn_chains_at(a) + 3ull;
 
+	if (index < first || (index - first) % step || (index - first) / step >= a->chains)
+		return false;
+	for (u32 i = 0; i < a->frames; i++)
+		key[a->frames - 1 - i] = table[index - a->index + i];
+	return true;
+}
+
+static bool read_key(const struct dp_rpn_aggregate *a, volatile const u64 *table, volatile const u64 *words, u64 *key)
+{
+	for (u32 i = 0; i < a->nparts; key += dp_rpn_key_part_words(a, i++)) {
+		u32 n = dp_rpn_key_part_words(a, i);
+
+		if (a->chains && a->parts[i] == DP_KEY_STACK) {
+			if (!read_chain(a, table, *words++, key))
+				return false;
+			continue;
+		}
+		for (u32 w = 0; w < n; w++)
+			key[w] = *words++;
+	}
+	return true;
+}
+
+/*
+ * Entries, and what found no room is added. Hits whose call chain has no place have a key of their own; where that
+ * found no room either, they are counted there alone.
+ */
+static void read_entries(const struct dp_rpn_aggregate *a, volatile const u64 *table, const struct dp_agg_view *view,
+			 struct entries *to, u64 *no_room)
+{
+	u32 k = dp_rpn_placed_words(a), words = dp_aggregate_words(a->kind);
+
+	bool any_without = false;
+
+	*no_room += table[0];
 	if (!has_room(to, a->keys))
 		return;
 	for (u32 i = 0; i < a->keys; i++) {
@@ -88,11 +124,15 @@ static void read_entries(const struct dp_rpn_aggregate *a, volatile const u64 *t
 		if (__atomic_load_n(place, __ATOMIC_ACQUIRE) != DP_TABLE_VALID)
 			continue;
 		*e = (struct dp_agg_entry){.view = view};
-		for (u32 w = 0; w < k; w++)
-			e->key[w] = place[1 + w];
+		if (!read_key(a, table, place + 1, e->key)) {
+			any_without = true;
+			continue;
+		}
 		read_values(a, place + 1 + k, view, e->v);
 		to->n += a->kind == DP_AGG_SUM ? e->v[1] != 0 : dp_agg_weight(a, e->v) != 0 || a->kind != DP_AGG_LAST;
 	}
+	if (any_without)
+		*no_room += table[dp_rpn_chains_at(a) - a->index];
 }
 
 static void sort_entries(const struct dp_rpn_aggregate *a, struct entries *e)
@@ -181,8 +221,7 @@ static void hand_over(const struct dp_agg_table *what, volatile const u64 *words
 		return;
 	}
 	if (t.a->nparts) {
-		t.no_room = words[0];
-		read_entries(t.a, words, t.view, &e);
+		read_entries(t.a, words, t.view, &e, &t.no_room);
 		hand_entries(&t, &e, fn, arg);
 		return;
 	}
@@ -249,8 +288,7 @@ static void read_source(const struct dp_agg_source *from, const struct dp_rpn_ag
 	volatile const u64 *words = from->words + a->index;
 
 	if (a->nparts) {
-		t->no_room += words[0];
-		read_entries(a, words, &from->view, to);
+		read_entries(a, words, &from->view, to, &t->no_room);
 	} else if (has_room(to, 1)) {
 		struct dp_agg_entry *e = &to->v[to->n++];
 

@@ -209,6 +209,7 @@ u32 dp_op_work(const struct dp_op_view *insn)
 	case DP_OP_DUP:
 	case DP_OP_LOG:
 		return work + dp_work_of_words(n);
+	case DP_OP_PUSH_CHAIN:
 	case DP_OP_PUSH_FRAMES:
 		return work + n * DP_WORK_FRAME;
 	case DP_OP_PUSH_TEXT:

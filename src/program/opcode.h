@@ -54,6 +54,7 @@ enum dp_rule {
 	DP_RULE_RPN_PUSHN, /* also pushes as many words as its NUM says */
 	DP_RULE_RPN_POPN,  /* also pops as many words as its NUM says */
 	DP_RULE_RPN_TEXT,  /* the same; NUM words fit into the scratch memory */
+	DP_RULE_RPN_CHAIN, /* NUM words of a call chain; the table that its operands describe lies there, too */
 	DP_RULE_RPN_FIND,  /* pops NUM words; the table that its operands describe lies in the local variables */
 	DP_RULE_RPN_FOLD,  /* NUM is an enum dp_aggregate_kind */
 	DP_RULE_EXIT,      /* calls an exit facility: pops and pushes as many words as its operands say */
@@ -156,6 +157,27 @@ static inline u64 dp_table_hash(u64 hash, u32 i, u64 word)
 static inline u32 dp_table_place(u64 hash, u32 keys)
 {
 	return (u32)((hash >> 32) * keys >> 32);
+}
+
+/*
+ * What a call chain is known by: the sum of its mixed addresses, each by a power of a number for its place, the hit's
+ * first. So the digest of a whole is put together from those of its parts.
+ */
+#define DP_CHAIN_BASE 0xd6e8feb86659fd93ull
+
+static inline u64 dp_chain_mixed(u64 ip)
+{
+	ip = (ip ^ ip >> 32) * 0x9e3779b97f4a7c15ull;
+	return (ip ^ ip >> 29) * 0xbf58476d1ce4e5b9ull;
+}
+
+static inline u64 dp_chain_digest(const u64 *ips, u32 n)
+{
+	u64 digest = 0;
+
+	while (n-- > 0)
+		digest = digest * DP_CHAIN_BASE + dp_chain_mixed(ips[n]);
+	return digest;
 }
 
 static inline u64 dp_table_words(u64 key_words, u64 keys, u64 words)

@@ -256,6 +256,10 @@ static int check_rule(struct verifier *v, const struct dp_op_view *insn)
 	case DP_RULE_RPN_TEXT:
 		len = dp_op_operand(insn, DP_KIND_NUM);
 		return len * 8 <= DP_SCRATCH_SIZE ? 0 : bad(v, insn, E_PROG_OPERAND, len);
+	case DP_RULE_RPN_CHAIN:
+		return insn->v[0] < 1 || insn->v[0] > DP_FRAMES_MAX
+			   ? bad(v, insn, E_PROG_OPERAND, insn->v[0])
+			   : check_table(v, insn, 1, insn->v[1], insn->v[2], insn->v[0]);
 	case DP_RULE_RPN_FIND:
 		return check_table(v, insn, insn->v[0], insn->v[1], insn->v[2], insn->v[3]);
 	case DP_RULE_KERNEL_TV:

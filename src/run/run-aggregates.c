@@ -30,10 +30,12 @@ void dp_run_clear_aggregate(const struct dp_rpn_aggregate *a, volatile u64 *word
 	u32 size = dp_aggregate_words(a->kind), first = 0, step = size, n = 1;
 
 	if (a->nparts) {
-		first = 2 + dp_rpn_key_words(a);
-		step = 1 + dp_rpn_key_words(a) + size;
+		first = 2 + dp_rpn_placed_words(a);
+		step = 1 + dp_rpn_placed_words(a) + size;
 		n = a->keys;
 		__atomic_store_n(words + a->index, 0, __ATOMIC_RELAXED);
+		if (a->chains)
+			__atomic_store_n(words + dp_rpn_chains_at(a), 0, __ATOMIC_RELAXED);
 	}
 	for (u32 i = 0; i < n; i++)
 		for (u32 k = 0; k < size; k++)

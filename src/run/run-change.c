@@ -107,6 +107,17 @@ static bool find_places(struct edit *e, struct run_range *r)
 	return true;
 }
 
+/* What processors have is looked at only where somebody has had the word before: it takes memory of the process. */
+static void clear_word(struct run_target *t, u32 i)
+{
+	volatile u64 *word = dp_tracee_words(t->session) + i;
+
+	if (i < t->nwords)
+		dp_apart_clear(word, dp_run_apart(t));
+	else
+		*word = 0;
+}
+
 /*
  * A module that was there before, in whatever form, goes on with its words. Those of others, and those that it did not
  * have, begin anew: nobody uses them yet.
@@ -114,7 +125,6 @@ static bool find_places(struct edit *e, struct run_range *r)
 static bool place_words(struct edit *e, struct run_range *r, const struct run_range *before)
 {
 	volatile u64 *words = dp_tracee_words(e->t->session);
-	struct dp_apart apart = dp_run_apart(e->t);
 	u32 locals = 0;
 
 	if (before && before->room_locals >= r->nlocals && before->room_gates >= r->ngates) {
@@ -127,10 +137,10 @@ static bool place_words(struct edit *e, struct run_range *r, const struct run_ra
 		return false;
 	}
 	for (u32 i = locals; i < r->room_locals; i++)
-		dp_apart_clear(words + r->locals + i, apart);
+		clear_word(e->t, r->locals + i);
 	for (u32 i = 0; i < r->room_gates; i++)
 		if (!before || !dp_run_keeps_gate(r, before, i))
-			words[r->gates + i] = 0;
+			clear_word(e->t, r->gates + i);
 	for (u32 k = 0; k < r->m->unit.ninits; k++)
 		if (r->m->unit.inits[k].index >= locals)
 			words[r->locals + r->m->unit.inits[k].index] = (u64)r->m->unit.inits[k].value;

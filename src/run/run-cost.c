@@ -17,6 +17,7 @@
 #define CALLERS 105 /* a chain of some eight callers */
 #define KEY 8       /* of a table, found again */
 #define COUNTED 30  /* a locked operation */
+#define CHAIN 30    /* known by what the thread has found before */
 #define FOLDED 30   /* into an aggregate */
 
 /* The same of programs that are plain. */
@@ -24,7 +25,7 @@
 #define PLAIN_LOADED 0.5
 #define PLAIN_KEY 3
 #define PLAIN_COUNTED 1
-#define PLAIN_FOLDED 5
+#define PLAIN_FOLDED 2 /* to what the processor keeps apart */
 
 /* What the instruction takes where it is not a few cycles. *reads: it reads memory. */
 static double cost_of(const struct dp_op_view *op, bool is_plain, bool *reads)
@@ -47,6 +48,8 @@ static double cost_of(const struct dp_op_view *op, bool is_plain, bool *reads)
 	case DP_OP_LOG_ST:
 	case DP_OP_PUSH_FRAMES:
 		return CALLERS;
+	case DP_OP_PUSH_CHAIN:
+		return CHAIN;
 	case DP_OP_INC_LV:
 	case DP_OP_INC_GV:
 		return is_plain ? PLAIN_COUNTED : COUNTED;

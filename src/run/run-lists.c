@@ -179,3 +179,13 @@ bool dp_run_symbol_of(void *arg, u64 addr, char *buf, size_t size)
 		return false;
 	return dp_tracee_symbolize(t->session, addr, buf, size);
 }
+
+u64 *dp_run_read_words(struct run_target *t, u32 n)
+{
+	struct dp_apart apart = dp_run_apart(t);
+	u64 *copy = calloc(n + 1ull, sizeof(*copy));
+
+	for (u32 i = 0; copy && i < n; i++)
+		copy[i] = dp_apart_read(dp_tracee_words(t->session) + i, apart);
+	return copy;
+}

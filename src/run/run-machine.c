@@ -104,6 +104,11 @@ u32 dp_hit_frames(struct dp_hit *h, u64 *ips, u32 n)
 	return 0;
 }
 
+u64 dp_hit_chain(struct dp_hit *h, u32 n)
+{
+	return 0;
+}
+
 bool dp_hit_add_apart(struct dp_hit *h, const u64 *word, u64 n)
 {
 	return false;

@@ -325,11 +325,15 @@ u32 dp_run_count_taken_out(const struct dp_run *run, const struct run_module *m)
 /* run-aggregates.c */
 /* Words from local variable i to the end of the aggregate that it belongs to; 0: to none. */
 u32 dp_run_aggregate_at(const struct dp_rpn_unit *u, u32 i);
-/* Its values among a module's words, not its keys: hits may be on their way to them. */
 /* Of the words of its session, if it has one: where hits add to them. */
-struct dp_apart dp_run_apart(struct run_target *t);
+static inline struct dp_apart dp_run_apart(struct run_target *t)
+{
+	return t->session ? dp_tracee_apart(t->session) : (struct dp_apart){0, 0};
+}
+
 /* The first n words, with all that hits have added. Free it; NULL: no memory. */
 u64 *dp_run_read_words(struct run_target *t, u32 n);
+/* Its values among a module's words, not its keys: hits may be on their way to them. */
 void dp_run_clear_aggregate(const struct dp_rpn_aggregate *a, volatile u64 *words, struct dp_apart apart);
 /* A copy of a module's words, with the names of addresses in keys as the view has them now. NULL: no memory. */
 struct run_ended *dp_run_ended_new(const struct run_module *m, volatile const u64 *words,

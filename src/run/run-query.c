@@ -357,13 +357,14 @@ static void show_globals(volatile u64 *v, u32 n, const char *whose, const struct
 }
 
 /* Words of local variables; those of aggregates are shown as what they are. */
-static void show_locals(const struct dp_rpn_unit *u, volatile u64 *v, const struct dp_run_request *rq, FILE *out)
+static void show_locals(const struct dp_rpn_unit *u, volatile u64 *v, struct dp_apart apart,
+			const struct dp_run_request *rq, FILE *out)
 {
 	for (u32 i = rq->lo; i < u->nlocals && i <= rq->hi; i++) {
 		u32 words = dp_run_aggregate_at(u, i);
 
 		if (rq->flags & DP_RUN_RESET)
-			__atomic_store_n(&v[i], 0, __ATOMIC_RELAXED);
+			dp_apart_set(v + i, apart, 0);
 		else if (words)
 			i += words - 1;
 		else
@@ -416,7 +417,7 @@ static void show_module(const struct dp_run *run, const struct dp_rpn_unit *u, v
 	if (!(rq->flags & DP_RUN_RESET))
 		dp_agg_show_process(u, v, merged, view, out);
 	if (!(rq->flags & DP_RUN_AGGREGATES))
-		show_locals(u, v, rq, out);
+		show_locals(u, v, view->apart, rq, out);
 }
 
 /* Once for all processes: it takes a look at each of them. */

@@ -20,21 +20,6 @@ bool dp_run_is_among(const struct run_wanted *w, const struct run_module *m)
 	return false;
 }
 
-struct dp_apart dp_run_apart(struct run_target *t)
-{
-	return t->session ? dp_tracee_apart(t->session) : (struct dp_apart){0, 0};
-}
-
-u64 *dp_run_read_words(struct run_target *t, u32 n)
-{
-	struct dp_apart apart = dp_run_apart(t);
-	u64 *copy = calloc(n + 1ull, sizeof(*copy));
-
-	for (u32 i = 0; copy && i < n; i++)
-		copy[i] = dp_apart_read(dp_tracee_words(t->session) + i, apart);
-	return copy;
-}
-
 /* Take what is kept of a module, the first if m is NULL; NULL: nothing is. */
 static struct run_kept *take_kept(struct run_target *t, const struct run_module *m)
 {

@@ -226,6 +226,35 @@ static void test_tables(struct machine *m)
 	ok(variables[10] == 2 && variables[13] == 1, "a histogram: 0 and less, and 4 to 7");
 }
 
+/* Of the test machine a chain has 5 addresses at most, and as many as half of those that are asked for. */
+static void test_chains(struct machine *m)
+{
+	struct dp_program p = rpn(0);
+
+	memset(variables, 0, sizeof(variables));
+	run(m, &p, "begin; push chain, 1, 1, 9; pop lv, 0; exit");
+	ok(LV0 && variables[LV0] == m->regs.ip, "a chain of one");
+	p = rpn(0);
+	memset(variables, 0, sizeof(variables));
+	run(m, &p, "begin; push chain, 3, 1, 9; push chain, 3, 1, 9; sub; pop lv, 0; exit");
+	ok(!LV0 && !variables[1], "a chain has one place");
+	for (u32 at = 2; at < 2 + 150 * 3; at += 3) /* all taken by others: more than a hit looks at */
+		variables[at] = DP_TABLE_VALID;
+	p = rpn(0);
+	run(m, &p, "begin; push chain, 1, 1, 150; pop lv, 0; exit");
+	ok(LV0 == ~0ull && variables[1] == 1, "no place for a chain");
+	memset(variables, 0, sizeof(variables));
+	p = rpn(0);
+	run(m, &p, "begin; push d, 5; find lv, 2, 1, 40, 1; pop lv, 0; exit");
+	ok(LV0 && LV0 != ~0ull, "a key across the end of the stack");
+	m->keeps_apart = true;
+	m->apart = 0;
+	p = rpn(0);
+	run(m, &p, "begin; push d, 5; push d, 10; fold lv, 0x101; push d, 3; push d, 20; fold lv, 1; exit");
+	ok(m->apart == 6 && !variables[10] && variables[20] == 3, "what is kept apart, and what is not");
+	m->keeps_apart = false;
+}
+
 static void test_more(struct machine *m)
 {
 	struct dp_program p = rpn(5);
@@ -349,6 +378,7 @@ int main(int argc, char **argv)
 	test_marks(&m);
 	test_memory(&m);
 	test_tables(&m);
+	test_chains(&m);
 	test_more(&m);
 	test_work(&m);
 	test_spent(&m);

@@ -15,7 +15,7 @@ EXE = os.path.join(BUILD, "tests", "coverage", "branches")
 NOTES = os.path.join(BUILD, "tests", "coverage", "libbranches-hit.a.p")
 
 # Source text of lines with branches that no test can take at will: two threads must meet within a few instructions.
-RACES = [r"__atomic_compare_exchange_n", r"take_left\(h", r"at [!=]= FASTER", r"state == DP_TABLE_BUSY && n < WAITS"]
+RACES = [r"__atomic_compare_exchange_n", r"take_left\(k", r"at [!=]= FASTER", r"state == DP_TABLE_BUSY && n < WAITS"]
 # Lines that do not run in a process: the verifier lets these instructions pass in the kernel alone, or nowhere.
 KERNEL = [r"^NO_HOST\(", r"^KERNEL_ONLY\("]
 

@@ -541,8 +541,11 @@ static void find(struct ref *r, u32 k, u32 first, u32 keys, u32 words)
 	for (u32 i = k; i-- > 0;)
 		key[i] = ref_pop(r);
 	for (u32 i = 0; i < k; i++) {
-		hash = (hash ^ key[i]) * 0x9e3779b97f4a7c15ull;
-		hash ^= hash >> 32;
+		u32 by = 11 * i % 64;
+
+		hash += key[i] * ((by ? 0x9e3779b97f4a7c15ull << by | 0x9e3779b97f4a7c15ull >> (64 - by)
+				      : 0x9e3779b97f4a7c15ull) |
+				  1);
 	}
 	for (u32 n = 0; n < 32 && n < keys && found == ~0ull; n++) {
 		u64 *place = table + 1 + ((hash >> 32) * keys / 0x100000000ull + n) % keys * (1 + k + words);
@@ -563,6 +566,36 @@ static void find(struct ref *r, u32 k, u32 first, u32 keys, u32 words)
 		memcpy(reuse + 1, key, k * 8);
 		*reuse = DP_TABLE_VALID;
 		found = (u64)(reuse - r->m->locals) + 1 + k;
+	}
+	table[0] += found == ~0ull;
+	ref_push(r, found);
+}
+
+/* As tests/unit/machine.c has call chains. */
+static void chain(struct ref *r, u32 n, u32 first, u32 keys)
+{
+	u64 ips[DP_FRAMES_MAX] = {0}, digest = 0, base = 1, *table = r->m->locals + first, found = ~0ull;
+	u32 frames = DP_MIN((n + 1) / 2, 5u);
+
+	for (u32 i = 0; i < frames; i++) {
+		u64 x = r->m->regs.ip + 0x100 * i;
+
+		ips[i] = x;
+		x = (x ^ x >> 32) * 0x9e3779b97f4a7c15ull;
+		digest += (x ^ x >> 29) * 0xbf58476d1ce4e5b9ull * base;
+		base *= 0xd6e8feb86659fd93ull;
+	}
+	for (u32 k = 0; k < 128 && k < keys && found == ~0ull; k++) {
+		u64 start = (digest * 0x9e3779b97f4a7c15ull >> 32) * keys >> 32;
+		u64 *place = table + 1 + (start + k) % keys * (2 + n);
+
+		if (*place == DP_TABLE_FREE) {
+			place[1] = digest;
+			memcpy(place + 2, ips, n * 8);
+			*place = DP_TABLE_VALID;
+		}
+		if (*place == DP_TABLE_VALID && place[1] == digest)
+			found = (u64)(place - r->m->locals) + 2;
 	}
 	table[0] += found == ~0ull;
 	ref_push(r, found);
@@ -658,6 +691,9 @@ bool ref_machine(struct ref *r, u32 opcode, const struct dp_op_view *op, u32 *ne
 		}
 		return true;
 	}
+	case DP_OP_PUSH_CHAIN:
+		chain(r, (u32)op->v[0], (u32)op->v[1], (u32)op->v[2]);
+		return true;
 	case DP_OP_FIND_LV:
 		find(r, (u32)op->v[0], (u32)op->v[1], (u32)op->v[2], (u32)op->v[3]);
 		return true;

@@ -168,4 +168,21 @@ def refused():
         assert r.returncode != 0 and code in r.stderr, (event, r.stderr)
 
 
+@test
+def without_room():
+    """more call chains than a table has keys: each hit is in the table, or told to have found no room"""
+    for keys in (1, 4, 200):
+        r = subprocess.run([DPROBES, "trace", "-q", "--json", "begin { KEYS(%d); }" % keys,
+                            "p here count by $backtrace[64]", "p here count", "p here sum($arg1) by $backtrace[4]",
+                            "--", CALLERS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+        assert r.returncode == 0, r.stderr
+        by_chain, whole, sums = (t for t in json_lines(r.stdout) if "aggregate" in t)
+        hits, shown = whole["value"], sum(e["value"] for e in by_chain["entries"])
+        assert hits >= 30 and shown + by_chain.get("no_room", 0) == hits, (by_chain, whole)
+        assert sum(e["values"] for e in sums["entries"]) + sums.get("no_room", 0) == hits, (sums, whole)
+        assert (len(by_chain["entries"]) > 9) == (keys == 200) and len(by_chain["entries"]) <= keys, by_chain
+        depth = [len(e["key"][0]) for e in by_chain["entries"]]
+        assert min(depth) > 3 and (keys < 200 or max(depth) > 8), depth
+
+
 run()

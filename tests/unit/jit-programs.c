@@ -231,12 +231,17 @@ static void put_key(struct dp_asm *c)
 	}
 }
 
+static s64 any_way(u32 kind)
+{
+	return kind | (dp_fold_can_be_apart(kind) && jit_below(4) ? DP_FOLD_APART : 0);
+}
+
 static void put_count(struct dp_asm *c)
 {
 	PUT(c, DP_OP_PUSH_D, 0);
 	put_key(c);
 	PUT(c, DP_OP_FIND_LV, 1, JIT_WORDS, JIT_KEYS, 1);
-	PUT(c, DP_OP_FOLD_LV, DP_AGG_COUNT);
+	PUT(c, DP_OP_FOLD_LV, any_way(DP_AGG_COUNT));
 }
 
 static void put_sum(struct dp_asm *c)
@@ -245,7 +250,7 @@ static void put_sum(struct dp_asm *c)
 	put_key(c);
 	put_key(c);
 	PUT(c, DP_OP_FIND_LV, 2, JIT_SUMS, JIT_KEYS, 2);
-	PUT(c, DP_OP_FOLD_LV, DP_AGG_SUM);
+	PUT(c, DP_OP_FOLD_LV, any_way(DP_AGG_SUM));
 }
 
 static void put_fold(struct dp_asm *c)
@@ -259,7 +264,7 @@ static void put_fold(struct dp_asm *c)
 		PUT(c, DP_OP_AND);
 	}
 	PUT(c, DP_OP_PUSH_D, jit_below(30) ? JIT_FOLDED : (s64)JIT_LOCALS - 1);
-	PUT(c, DP_OP_FOLD_LV, kinds[jit_below(DP_ARRAY_SIZE(kinds))]);
+	PUT(c, DP_OP_FOLD_LV, any_way(kinds[jit_below(DP_ARRAY_SIZE(kinds))]));
 }
 
 /* Ways that come together as they have parted, mostly. */

@@ -150,9 +150,17 @@ u32 dp_hit_frames(struct dp_hit *h, u64 *ips, u32 n)
 	return found;
 }
 
+u64 dp_hit_chain(struct dp_hit *h, u32 n)
+{
+	u64 ips[DP_FRAMES_MAX];
+
+	return dp_chain_digest(ips, dp_hit_frames(h, ips, n));
+}
+
 bool dp_hit_add_apart(struct dp_hit *h, const u64 *word, u64 n)
 {
-	return false;
+	machine_of(h)->apart += n;
+	return machine_of(h)->keeps_apart;
 }
 
 u32 dp_hit_cpu(struct dp_hit *h)

@@ -30,9 +30,11 @@ struct machine {
 	u64 gate;
 	u32 reads; /* calls of the memory services */
 	u32 dumps;
-	u32 work;       /* what a run may cost */
-	bool read_only; /* memory */
-	bool other_way; /* of the questions for user and parent, the second is answered, and not the first */
+	u64 apart;        /* added to what processors keep apart, */
+	bool keeps_apart; /* if they do */
+	u32 work;         /* what a run may cost */
+	bool read_only;   /* memory */
+	bool other_way;   /* of the questions for user and parent, the second is answered, and not the first */
 	const char *comm;
 };
 

@@ -63,6 +63,7 @@ struct jit {
 	struct sequence commits, counts, filtered, losts;
 	struct sequence *adds[ADDS_MAX]; /* for additions to what stands apart: the first nadds are still free */
 	u32 nadds;
+	bool cx_taken; /* by an effect: what it held is lost */
 	bool failed, far;
 };
 
@@ -74,8 +75,8 @@ struct dp_direct_way {
 	void (*filtered)(struct jit *j, bool fails);
 	bool has_area; /* each thread has one for restartable sequences */
 	/*
-	 * Or NULL. Add rdx, or one, to what the processor keeps apart for the word at rdi: takes one of j->adds. rcx: thread
-	 * pointer. Clobbers rax.
+	 * Or NULL. Add rdx, or one, to what the processor keeps apart for the word at rdi: takes one of j->adds.
+	 * rcx: thread pointer. Clobbers rax.
 	 */
 	void (*add)(struct jit *j, bool one);
 };
@@ -136,7 +137,10 @@ u8 dp_direct_eval(struct jit *j, const struct dp_value *v, u8 scratch);
 s32 dp_direct_place_at(const struct jit *j, u32 find);
 /* Places of keys into the frame; to GIVE_UP unless each is near where its search begins. Clobbers rax, rcx, rdi. */
 void dp_direct_find(struct jit *j);
-/* The first n changes of variables: the hit is committed. Clobbers rax, rcx, rdi. */
+/*
+ * The first n changes of variables: the hit is committed. rcx: the thread pointer, if there are j->nadds. Clobbers rax,
+ * rcx, rdi.
+ */
 void dp_direct_effects(struct jit *j, u32 n);
 
 /* ---- memory (direct-words.c) ---- */

@@ -135,6 +135,7 @@ static void quantile_bar(struct jit *j)
 {
 	size_t small, end, positive;
 
+	j->cx_taken = true;
 	op_imm(j->e, true, ALU_CMP, AX, 4);
 	small = jump_hole(j->e, CC_L);
 	op_reg(j->e, true, 0xbd0f, CX, AX); /* bsr %rax,%rcx */
@@ -162,6 +163,7 @@ static void extreme(struct jit *j, bool is_min)
 {
 	size_t begun, first, again, done;
 
+	j->cx_taken = true;
 	op_mem(j->e, true, 0x81, ALU_CMP, AT(DI, 8)); /* there is a value; pairs with the stores below */
 	dp_emit_u32(j->e, 0);
 	begun = jump_hole(j->e, CC_NE);
@@ -180,11 +182,25 @@ static void extreme(struct jit *j, bool is_min)
 	land_here(j->e, done);
 }
 
+/* Into rcx, where it is when the effects begin. */
+static void need_thread_pointer(struct jit *j)
+{
+	if (j->cx_taken)
+		dp_direct_thread_pointer(j, CX);
+	j->cx_taken = false;
+}
+
 /* One to the word at rdi, and rdx to the one before it. */
 static void add_value(struct jit *j)
 {
 	j->way->add(j, false);
 	op_imm(j->e, true, ALU_ADD, DI, 8);
+	j->way->add(j, true);
+}
+
+static void add_one(struct jit *j)
+{
+	need_thread_pointer(j);
 	j->way->add(j, true);
 }
 
@@ -196,6 +212,7 @@ static bool fold_apart(struct jit *j, const struct dp_lowered_effect *e)
 	if (e->kind != DP_AGG_COUNT)
 		eval_into(j, &e->v, AX);
 	if (e->kind == DP_AGG_SUM) {
+		need_thread_pointer(j); /* while the frame is as it is left from */
 		push(j->e, DX);
 		MOVE(j, DX, AX);
 		add_value(j);
@@ -208,9 +225,7 @@ static bool fold_apart(struct jit *j, const struct dp_lowered_effect *e)
 		quantile_bar(j);
 	if (e->kind != DP_AGG_COUNT)
 		lea(j->e, true, DI, (struct mem){DI, AX, 8, 0});
-	if (e->kind == DP_AGG_QUANTILES)
-		dp_direct_thread_pointer(j, CX);
-	j->way->add(j, true);
+	add_one(j);
 	return true;
 }
 
@@ -248,6 +263,7 @@ static void fold(struct jit *j, const struct dp_lowered_effect *e)
 
 void dp_direct_effects(struct jit *j, u32 n)
 {
+	j->cx_taken = false;
 	for (u32 i = 0; i < n; i++) {
 		const struct dp_lowered_effect *e = &j->p.effects[i];
 

@@ -28,7 +28,7 @@ bool dp_jit_usable(const struct dp_control *ctl)
 {
 	return ctl->caps & (DP_CAP_RDPID | DP_CAP_LSL | DP_CAP_RDTSCP) &&
 	       ctl->caps & (DP_CAP_RDFSBASE | DP_CAP_FS_WORD) && ctl->ring_size <= 1u << 30 &&
-	       ctl->ring_stride < 1u << 31 && ctl->counts_stride < 1u << 31 &&
+	       ctl->ring_stride < 1u << 31 && ctl->counts_stride < 1u << 31 && ctl->apart < 1u << 31 &&
 	       (way_of(ctl) == &dp_direct_rseq || ctl->nrings >= 2 * ctl->ncpus);
 }
 

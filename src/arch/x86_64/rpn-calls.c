@@ -380,6 +380,17 @@ static void o_push_words(struct compiler *c, const struct dp_op_view *op, u32 se
 	c->cur = (s16)(c->cur - (s32)n);
 }
 
+static void o_chain(struct compiler *c, const struct dp_op_view *op, u32 arg)
+{
+	dp_val_sync(c);
+	move_imm32(c->e, SI, (u32)op->v[0]);
+	move_imm32(c->e, DX, (u32)op->v[1]);
+	move_imm32(c->e, CX, (u32)op->v[2]);
+	call(c, DP_SERVICE_dp_rpn_chain);
+	c->locked |= 1u << AX;
+	dp_val_push(c, AX);
+}
+
 static void o_find(struct compiler *c, const struct dp_op_view *op, u32 arg)
 {
 	dp_val_sync(c);
@@ -499,9 +510,10 @@ const struct o_row dp_op_calls[] = {
     {DP_OP_VFY_R, o_verify, 0},
     {DP_OP_STR, o_str, 0}, {DP_OP_STRCOMM, o_comm, 0}, {DP_OP_STREQ, o_text, DP_SERVICE_dp_vm_same},
     {DP_OP_STRGLOB, o_text, DP_SERVICE_dp_vm_match},
-    {DP_OP_PUSH_TID, o_tid, 0}, {DP_OP_PUSH_NS, o_time, 0}, {DP_OP_PUSH_TEXT, o_push_words, DP_SERVICE_dp_rpn_push_text},
+    {DP_OP_PUSH_TID, o_tid, 0}, {DP_OP_PUSH_NS, o_time, 0},
+    {DP_OP_PUSH_TEXT, o_push_words, DP_SERVICE_dp_rpn_push_text},
     {DP_OP_PUSH_FRAMES, o_push_words, DP_SERVICE_dp_rpn_push_frames},
-    {DP_OP_FIND_LV, o_find, 0}, {DP_OP_FOLD_LV, o_fold, 0},
+    {DP_OP_PUSH_CHAIN, o_chain, 0}, {DP_OP_FIND_LV, o_find, 0}, {DP_OP_FOLD_LV, o_fold, 0},
     {DP_OP_MALLOC, o_malloc, 0}, {DP_OP_FREE, o_free, 0},
 };
 /* clang-format on */

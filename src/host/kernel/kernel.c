@@ -487,8 +487,11 @@ static int send_stacks(struct dp_kernel *k, struct dp_error *err)
 {
 	bool walks = false;
 
-	for (u32 i = 0; i < k->nprobes && !walks; i++)
-		walks = dp_program_uses(&k->probes[i].event->prog, DP_OP_PUSH_FRAMES);
+	for (u32 i = 0; i < k->nprobes && !walks; i++) {
+		const struct dp_program *p = &k->probes[i].event->prog;
+
+		walks = dp_program_uses(p, DP_OP_PUSH_FRAMES) || dp_program_uses(p, DP_OP_PUSH_CHAIN);
+	}
 	return walks && k->opt.nonly ? dp_user_stacks_send(&k->stacks, k->fd, k->opt.only, k->opt.nonly, err) : 0;
 }
 

@@ -46,7 +46,7 @@ static int first_chains(struct dp_session *s, const struct dp_mem *mem, struct d
 {
 	int r;
 
-	if (s->unwind.n || !dp_session_uses(s, DP_OP_PUSH_FRAMES))
+	if (s->unwind.n || !dp_session_walks(s))
 		return 0;
 	r = dp_unwind_build(s, err);
 	if (!r && s->unwind.n)

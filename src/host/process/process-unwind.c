@@ -24,6 +24,11 @@ bool dp_session_uses(const struct dp_session *s, enum dp_opcode opcode)
 	return false;
 }
 
+bool dp_session_walks(const struct dp_session *s)
+{
+	return dp_session_uses(s, DP_OP_PUSH_FRAMES) || dp_session_uses(s, DP_OP_PUSH_CHAIN);
+}
+
 void dp_unwind_free(struct dp_unwind_tables *t)
 {
 	for (u32 i = 0; i < t->n; i++)
@@ -48,7 +53,7 @@ int dp_unwind_build(struct dp_session *s, struct dp_error *err)
 	int r = 0;
 
 	dp_unwind_free(t);
-	if (!dp_session_uses(s, DP_OP_PUSH_FRAMES))
+	if (!dp_session_walks(s))
 		return 0;
 	images = calloc(n + 1, sizeof(struct dp_image *));
 	t->modules = calloc(n + 1, sizeof(*t->modules));

@@ -367,6 +367,7 @@ int dp_session_exits(struct dp_session *s, u64 *function, struct dp_error *err);
 
 /* process-unwind.c */
 bool dp_session_uses(const struct dp_session *s, enum dp_opcode opcode); /* in any of its programs */
+bool dp_session_walks(const struct dp_session *s);                       /* call chains */
 /* The tables of all modules, when a program walks call chains. E_ARM_NOMEM. */
 int dp_unwind_build(struct dp_session *s, struct dp_error *err);
 void dp_unwind_free(struct dp_unwind_tables *t);

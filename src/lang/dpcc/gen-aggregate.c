@@ -7,10 +7,12 @@
 /* The text of a key: what fits into its words, and the NUL that `str` wants room for. */
 #define TEXT_ROOM (DP_KEY_TEXT_WORDS * 8 + 1)
 
-static void gen_key(struct dpcc *c, const struct node *arg)
+static void gen_key(struct dpcc *c, const struct dp_rpn_aggregate *a, const struct node *arg)
 {
-	if (!arg->a && arg->value) {
-		dp_cc_emit(c, "push frames,%llu", (unsigned long long)arg->value);
+	if (!arg->a && arg->value && !a->chains) {
+		dp_cc_emit(c, "push frames,%u", a->frames);
+	} else if (!arg->a && arg->value) {
+		dp_cc_emit(c, "push chain,%u,%u,%u", a->frames, dp_rpn_chains_at(a), a->chains);
 	} else if (!arg->a && arg->op) {
 		int what = dp_rpn_known_what(arg->op, strlen(arg->op));
 		u32 at = dp_cc_known(c, arg->tok, (u32)what, DP_KNOWN_KEY, "");
@@ -36,8 +38,8 @@ static void gen_index(struct dpcc *c, const struct dp_rpn_aggregate *a, const st
 		return;
 	}
 	for (; keys; keys = keys->next)
-		gen_key(c, keys);
-	dp_cc_emit(c, "find lv,%u,%u,%u,%u", dp_rpn_key_words(a), a->index, a->keys, dp_aggregate_words(a->kind));
+		gen_key(c, a, keys);
+	dp_cc_emit(c, "find lv,%u,%u,%u,%u", dp_rpn_placed_words(a), a->index, a->keys, dp_aggregate_words(a->kind));
 }
 
 void dp_cc_gen_aggregate(struct dpcc *c, struct node *n)
@@ -102,7 +104,7 @@ void dp_cc_gen_forget(struct dpcc *c, struct node *n)
 	c->counts = true;
 	gen_index(c, a, n->a);
 	dp_cc_emit(c, "push tsp,0;push d,0;lt;jnz L%d;ros 1;push d,%u;sub;push d,%d;pop lv;jmp L%d", none,
-		   1 + dp_rpn_key_words(a), DP_TABLE_LEFT, end);
+		   1 + dp_rpn_placed_words(a), DP_TABLE_LEFT, end);
 	dp_cc_put_label(c, none);
 	dp_cc_emit(c, "ros 2");
 	dp_cc_put_label(c, end);

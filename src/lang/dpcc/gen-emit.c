@@ -19,6 +19,7 @@ static const struct {
     {"log str", "memory of the program"},
     {"log mrf", "memory of the program"},
     {"push frames", "call chains"},
+    {"push chain", "call chains"},
     {"push tid", "threads"},
     {"push tv", "threads"},
     {"call T_", "threads"},

@@ -237,6 +237,10 @@ static void parse_aggregate(struct dpcc *c, struct node *n, bool has_value)
 		wanted.keys = c->keys ? c->keys : usual_keys(c, &wanted);
 	if (!wanted.nparts)
 		wanted.keys = 0;
+	/* Each key may have a chain of its own. Where there is no room for that, keys have all words of theirs. */
+	wanted.chains = wanted.frames ? (u16)wanted.keys : 0;
+	if (c->nlocals + dp_rpn_aggregate_words(&wanted) > DP_LOCALS_MAX)
+		wanted.chains = 0;
 	n->aggregate = dp_cc_aggregate(c, t, &wanted);
 }
 

@@ -68,6 +68,21 @@ u32 dp_rpn_key_words(const struct dp_rpn_aggregate *a)
 	return n;
 }
 
+u32 dp_rpn_placed_words(const struct dp_rpn_aggregate *a)
+{
+	return dp_rpn_key_words(a) - (a->chains ? a->frames - 1 : 0);
+}
+
+static u64 table_words(const struct dp_rpn_aggregate *a)
+{
+	return dp_table_words(dp_rpn_placed_words(a), a->keys, dp_aggregate_words(a->kind));
+}
+
+u32 dp_rpn_chains_at(const struct dp_rpn_aggregate *a)
+{
+	return a->index + (u32)table_words(a);
+}
+
 bool dp_rpn_aggregate_fits(const struct dp_rpn_aggregate *a)
 {
 	if ((a->is_set || a->of_process) && !a->thread)
@@ -77,13 +92,15 @@ bool dp_rpn_aggregate_fits(const struct dp_rpn_aggregate *a)
 
 u64 dp_rpn_aggregate_words(const struct dp_rpn_aggregate *a)
 {
-	u32 words = dp_aggregate_words(a->kind);
-
-	return a->nparts ? dp_table_words(dp_rpn_key_words(a), a->keys, words) : words;
+	if (!a->nparts)
+		return dp_aggregate_words(a->kind);
+	return table_words(a) + (a->chains ? dp_table_words(1, a->chains, a->frames) : 0);
 }
 
 bool dp_rpn_aggregate_is_sound(const struct dp_rpn_aggregate *a, u32 nlocals)
 {
+	u32 stacks = 0;
+
 	if (!memchr(a->name, '\0', sizeof(a->name)) || a->kind >= DP_NAGGS || !a->step || a->nparts > DP_RPN_KEYS_MAX ||
 	    a->index > nlocals || a->keys > DP_LOCALS_MAX || a->from < -(1ll << 31) || a->from > 1ll << 31 ||
 	    !a->nparts != !a->keys)
@@ -93,8 +110,9 @@ bool dp_rpn_aggregate_is_sound(const struct dp_rpn_aggregate *a, u32 nlocals)
 
 		if (!dp_rpn_key_kind(a->parts[k]) || (stack && (!a->frames || a->frames > DP_FRAMES_MAX)))
 			return false;
+		stacks += stack;
 	}
-	return dp_rpn_key_words(a) <= DP_KEY_WORDS_MAX && dp_rpn_aggregate_fits(a) &&
+	return (!a->chains || stacks == 1) && dp_rpn_key_words(a) <= DP_KEY_WORDS_MAX && dp_rpn_aggregate_fits(a) &&
 	       dp_rpn_aggregate_words(a) <= nlocals - a->index;
 }
 
@@ -107,7 +125,7 @@ void dp_rpn_aggregate_text(const struct dp_rpn_aggregate *a, char *buf, size_t s
 	for (u32 i = 0; i < a->nparts; i++) {
 		n += (size_t)snprintf(buf + n, size - n, "%s %s", i ? "" : " by", dp_rpn_key_kind(a->parts[i]));
 		if (a->parts[i] == DP_KEY_STACK)
-			n += (size_t)snprintf(buf + n, size - n, " %u", a->frames);
+			n += (size_t)snprintf(buf + n, size - n, a->chains ? " %u of %u" : " %u", a->frames, a->chains);
 		if (a->parts[i] == DP_KEY_NAMES)
 			n += (size_t)snprintf(buf + n, size - n, " %u", a->layouts[i]);
 	}
@@ -192,9 +210,15 @@ static bool aggregate_view(struct rpn_token t, struct dp_rpn_aggregate *a)
 	return t.kind == RPN_END && dp_rpn_aggregate_fits(a);
 }
 
-/* [by PART... KEYS] and how it is shown; a call chain is "stack N", its length; "names N", of layout TN */
+/*
+ * [by PART... KEYS] and how it is shown; a call chain is "stack N", its length, or "stack N of CHAINS"; "names N", of
+ * layout TN
+ */
 static bool aggregate_key(struct rpn_token t, struct dp_rpn_aggregate *a)
 {
+	struct rpn_token next;
+	u32 chains;
+
 	if (!dp_rpn_is(&t, "by"))
 		return aggregate_view(t, a);
 	for (t = after(&t); t.kind != RPN_NUMBER; t = after(&t)) {
@@ -215,6 +239,13 @@ static bool aggregate_key(struct rpn_token t, struct dp_rpn_aggregate *a)
 		}
 		if (a->frames || !number_within(&t, DP_FRAMES_MAX, &a->frames) || !a->frames)
 			return false;
+		next = after(&t);
+		if (!dp_rpn_is(&next, "of"))
+			continue;
+		t = after(&next);
+		if (!number_within(&t, UINT16_MAX, &chains) || !chains)
+			return false;
+		a->chains = (u16)chains;
 	}
 	return a->nparts && number_within(&t, DP_LOCALS_MAX, &a->keys) && a->keys &&
 	       dp_rpn_key_words(a) <= DP_KEY_WORDS_MAX && aggregate_view(after(&t), a);

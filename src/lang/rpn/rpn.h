@@ -120,6 +120,11 @@ struct dp_rpn_aggregate { /* local variables that are shown as what they add up 
 	u16 loss;       /* a count of calls for which there was no room, told at the end */
 	u16 shared;     /* not of the program: another one has it, too, and both are shown as one, elsewhere */
 	u16 hidden;     /* others count with it: only what found no room in it is shown */
+	/*
+	 * Of a call chain: its part of a key is one word, the index of its place in a table of so many chains behind
+	 * this one, as `push chain` uses it. 0: the key has all its words, as those of `push frames`.
+	 */
+	u16 chains;
 };
 
 struct dp_rpn_unit {                /* one probe program: a header and its probe definitions */
@@ -215,6 +220,10 @@ bool dp_rpn_aggregate_is_sound(const struct dp_rpn_aggregate *a, u32 nlocals);
 bool dp_rpn_is_by_process(const struct dp_rpn_aggregate *a); /* its key has the id of the process */
 u32 dp_rpn_key_part_words(const struct dp_rpn_aggregate *a, u32 i);
 u32 dp_rpn_key_words(const struct dp_rpn_aggregate *a);
+/* The same as the table has them. */
+u32 dp_rpn_placed_words(const struct dp_rpn_aggregate *a);
+/* Index of the table of call chains. */
+u32 dp_rpn_chains_at(const struct dp_rpn_aggregate *a);
 u64 dp_rpn_aggregate_words(const struct dp_rpn_aggregate *a);
 
 /* What stands behind its name in "aggregate ="; 160 bytes are enough. */
