@@ -154,7 +154,7 @@ static void sort_entries(const struct dp_rpn_aggregate *a, struct entries *e)
 	free(o);
 }
 
-/* ---- keys that several tables have: what a child counted before its execve stands with its parent ---- */
+/* ---- equal keys, of one table or several: what a child counted before its execve stands with its parent ---- */
 
 static int by_key(const void *a, const void *b)
 {
@@ -222,6 +222,8 @@ static void hand_over(const struct dp_agg_table *what, volatile const u64 *words
 	}
 	if (t.a->nparts) {
 		read_entries(t.a, words, t.view, &e, &t.no_room);
+		/* A key may have two places: for one that is being written others do not wait for long. */
+		unite(t.a, &e);
 		hand_entries(&t, &e, fn, arg);
 		return;
 	}
