@@ -11,8 +11,10 @@
 
 #define SYS_RT_SIGPROCMASK 14
 #define SIG_SETMASK_HOW 2
+#define SYS_SCHED_YIELD 24
 #define SYS_SIGALTSTACK 131
 #define SS_ONSTACK_BIT 1
+#define YIELDS 16 /* where every ring is taken */
 #define CALM_HITS 256
 #define CALM_SIZE 0x100000ull         /* of a thread: its stack is larger, and what it asks for lies elsewhere */
 #define CALM_SIZE_OTHERS 0x4000000ull /* of threads that run many stacks */
@@ -158,18 +160,21 @@ static bool copy_to_ring(struct dp_ring *ring, u64 size, const u64 *rec, u64 byt
 
 /*
  * Commit without a restartable sequence: take any ring of the second kind that is free. A holder
- * that dies leaves nothing half written in view; the reader frees its ring.
+ * that dies leaves nothing half written in view; the reader frees its ring. Holders that were switched away come to
+ * their end when others let them run.
  */
 static bool commit_locked(struct dp_hit_slot *slot, const struct dp_control *ctl, u64 *rec, u64 bytes, u32 tid)
 {
-	u32 n = ctl->nrings - ctl->ncpus;
+	u32 n = ctl->nrings - ctl->ncpus, rounds = ctl->caps & DP_CAP_DUMP ? YIELDS : 1;
 
-	for (u32 k = 0; k < n; k++) {
+	for (u32 k = 0; k < rounds * n; k++) {
 		u64 at = ctl->ring0 + (ctl->ncpus + (slot->index + k) % n) * ctl->ring_stride;
 		struct dp_ring *ring = (struct dp_ring *)at;
 		u32 nobody = 0;
 		bool done;
 
+		if (k && k % n == 0)
+			dp_syscall(SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0);
 		/* Pairs with the release below, and with the reader's when it frees the ring of a holder that died. */
 		if (!__atomic_compare_exchange_n(&ring->owner, &nobody, tid | 0x80000000u, false, __ATOMIC_ACQUIRE,
 						 __ATOMIC_RELAXED))
