@@ -51,6 +51,9 @@ bool ref_spend(struct ref *r, u32 work);
 void ref_raise(struct ref *r, u32 code, u64 parm1, u64 parm2);
 void ref_trace(struct ref *r);
 bool ref_log(struct ref *r, u32 opcode, const struct dp_op_view *op);
+void ref_find(struct ref *r, u32 k, u32 first, u32 keys, u32 words);
+void ref_chain(struct ref *r, u32 n, u32 first, u32 keys);
+void ref_fold(struct ref *r, u32 kind);
 bool ref_machine(struct ref *r, u32 opcode, const struct dp_op_view *op, u32 *next);
 
 #endif
