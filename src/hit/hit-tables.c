@@ -45,6 +45,18 @@ static bool is_key(struct key k, const u64 *words)
 	return true;
 }
 
+/* A place's state, once whoever writes there is done: not for long. The loads pair with the releases below. */
+static u64 state_of(const u64 *place)
+{
+	u64 state = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+
+	for (u32 n = 0; state == DP_TABLE_BUSY && n < WAITS; n++) {
+		__builtin_ia32_pause();
+		state = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+	}
+	return state;
+}
+
 /*
  * Makes the place the key's, unless it is one that was left; false: it is another one's, or its owner does not come to
  * an end. Its loads of a place's state pair with the releases by which others make one theirs.
@@ -58,11 +70,7 @@ static bool take_place(struct key k, u64 *place, u64 state)
 		__atomic_store_n(place, DP_TABLE_VALID, __ATOMIC_RELEASE);
 		return true;
 	}
-	for (u32 n = 0; state == DP_TABLE_BUSY && n < WAITS; n++) {
-		__builtin_ia32_pause();
-		state = __atomic_load_n(place, __ATOMIC_ACQUIRE);
-	}
-	return state == DP_TABLE_VALID && is_key(k, place + 1);
+	return state_of(place) == DP_TABLE_VALID && is_key(k, place + 1);
 }
 
 /*
@@ -151,13 +159,7 @@ static bool takes_chain(struct dp_hit *h, u64 *place, u64 digest, u32 n)
 /* Whose words stand there: one that is being written may become the one that is looked for. */
 static bool has_chain(const u64 *place, u64 digest)
 {
-	u64 state = __atomic_load_n(place, __ATOMIC_ACQUIRE); /* as the next one, pairs with the release above */
-
-	for (u32 n = 0; state == DP_TABLE_BUSY && n < WAITS; n++) {
-		__builtin_ia32_pause();
-		state = __atomic_load_n(place, __ATOMIC_ACQUIRE);
-	}
-	return state == DP_TABLE_VALID && place[1] == digest;
+	return state_of(place) == DP_TABLE_VALID && place[1] == digest;
 }
 
 u64 dp_rpn_chain(struct dp_hit *h, u32 n, u32 first, u32 keys)

@@ -110,7 +110,6 @@ static void read_entries(const struct dp_rpn_aggregate *a, volatile const u64 *t
 			 struct entries *to, u64 *no_room)
 {
 	u32 k = dp_rpn_placed_words(a), words = dp_aggregate_words(a->kind);
-
 	bool any_without = false;
 
 	*no_room += table[0];

@@ -59,8 +59,11 @@ static const struct dp_rpn_aggregate *aggregate_at(const struct dp_rpn_unit *u, 
 
 static void print(struct body *b, u32 index)
 {
-	const struct dp_agg_view view = {b->t->pid, false,          dp_run_symbol_of,
-					 b->t,      dp_run_file_of, .apart = apart_of(b)};
+	const struct dp_agg_view view = {.pid = b->t->pid,
+					 .symbolize = dp_run_symbol_of,
+					 .arg = b->t,
+					 .code_file = dp_run_file_of,
+					 .apart = apart_of(b)};
 	struct dp_hit *h = &b->machine.hit;
 	char *text = NULL;
 	size_t n = 0;

@@ -224,7 +224,6 @@ static void settle(struct edit *e, const struct run_wanted *w)
 {
 	struct run_target *t = e->t;
 	struct dp_run *run = e->run;
-	u64 *words;
 
 	dp_run_end_governors(run, t);
 	free(t->probes);
@@ -239,9 +238,7 @@ static void settle(struct edit *e, const struct run_wanted *w)
 		for (u32 k = 0; e->goes[i] && !r->left_out && k < r->ngates; k++)
 			take_counts(t, r->at[k]);
 	}
-	words = dp_run_read_words(t, t->nwords);
-	dp_run_keep_words(t, words, t->ranges, t->nranges, w);
-	free(words);
+	dp_run_keep_words(t, dp_tracee_words(t->session), dp_run_apart(t), t->ranges, t->nranges, w);
 	dp_run_log_commit(run);
 	for (u32 i = 0; i < t->nranges; i++)
 		if (e->goes[i])
@@ -261,10 +258,7 @@ static void settle(struct edit *e, const struct run_wanted *w)
 	for (u32 i = 0; i < t->nprobes; i++)
 		if (!has_place(t, i))
 			t->probes[i].m = NULL;
-	words = dp_run_read_words(t, t->nwords);
-	if (words)
-		dp_run_save_target(run, t, t->ranges, t->nranges, words, t->nwords);
-	free(words);
+	dp_run_save_target(run, t, t->ranges, t->nranges, dp_tracee_words(t->session), dp_run_apart(t), t->nwords);
 	for (u32 i = 0; i < t->nranges; i++)
 		dp_run_forget_kept(t, t->ranges[i].m);
 }

@@ -358,8 +358,8 @@ int dp_run_check_file(const struct dp_rpn_unit *u, int fd, struct dp_error *err)
 /* run-words.c: variables and gates. old: those of the session before, with its ranges; NULL: there are none */
 bool dp_run_is_among(const struct run_wanted *w, const struct run_module *m);
 /* Modules that the target has no more leave their words behind; without memory for them they begin anew. */
-void dp_run_keep_words(struct run_target *t, const u64 *old, const struct run_range *ranges, u32 n,
-		       const struct run_wanted *w);
+void dp_run_keep_words(struct run_target *t, volatile const u64 *old, struct dp_apart apart,
+		       const struct run_range *ranges, u32 n, const struct run_wanted *w);
 /* For the target's ranges as they are now: first values, or those from before. */
 void dp_run_fill_words(const struct run_target *t, const u64 *old, const struct run_range *ranges, u32 nranges,
 		       u64 *words);
@@ -470,7 +470,7 @@ void dp_run_state_open(struct dp_run *run, const char *dir); /* reads what a pre
 void dp_run_save_module(struct dp_run *run, const struct run_module *m);
 void dp_run_unsave_module(struct dp_run *run, const struct run_module *m);
 void dp_run_save_target(struct dp_run *run, const struct run_target *t, const struct run_range *ranges, u32 nranges,
-			volatile const u64 *words, u32 nwords);
+			volatile const u64 *words, struct dp_apart apart, u32 nwords);
 void dp_run_unsave_target(struct dp_run *run, const struct run_target *t);
 void dp_run_free_orphan(struct run_orphan *h);
 /* Of a recorder: it writes everything down there from now on; and a successor reads it, for rings of that epoch. */

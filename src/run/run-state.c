@@ -256,7 +256,7 @@ static void save_ended(struct dp_run *run, struct run_module *m, const struct ru
 }
 
 void dp_run_save_target(struct dp_run *run, const struct run_target *t, const struct run_range *ranges, u32 nranges,
-			volatile const u64 *words, u32 nwords)
+			volatile const u64 *words, struct dp_apart apart, u32 nwords)
 {
 	struct saved_target st = {t->pid, nranges, t->started, t->rings_inode, nwords, nwords};
 	char *bytes, name[32];
@@ -265,7 +265,7 @@ void dp_run_save_target(struct dp_run *run, const struct run_target *t, const st
 
 	if (!f)
 		return;
-	while (st.nstored && !words[st.nstored - 1])
+	while (st.nstored && !dp_apart_read(words + st.nstored - 1, apart))
 		st.nstored--;
 	fwrite(&st, sizeof(st), 1, f);
 	for (u32 i = 0; i < nranges; i++) {
@@ -277,7 +277,7 @@ void dp_run_save_target(struct dp_run *run, const struct run_target *t, const st
 		fwrite(s->at, sizeof(*s->at), s->ngates, f);
 	}
 	for (u32 i = 0; i < st.nstored; i++) {
-		u64 w = words[i];
+		u64 w = dp_apart_read(words + i, apart);
 
 		fwrite(&w, sizeof(w), 1, f);
 	}

@@ -175,10 +175,11 @@ static int set_slots(struct run_target *t, const struct run_wanted *w, const str
 static int start_session(struct dp_run *run, struct run_target *t, struct dp_tracee *s, const u64 *words, u32 nwords,
 			 bool adopt, struct dp_error *err)
 {
+	const struct dp_apart none = {0, 0};
 	int r = dp_tracee_set_words(s, words, nwords, err);
 
 	if (!r && !adopt) {
-		dp_run_save_target(run, t, t->ranges, t->nranges, words, nwords);
+		dp_run_save_target(run, t, t->ranges, t->nranges, words, none, nwords);
 		r = dp_tracee_arm(s, err);
 	} else if (!r && !dp_tracee_adopt(s)) {
 		r = -ENOENT;
@@ -193,7 +194,7 @@ static int start_session(struct dp_run *run, struct run_target *t, struct dp_tra
 		dp_reader_keep(t->reader);
 	t->rings_inode = dp_tracee_rings_inode(s);
 	if (!adopt) /* else it is the one that was written down */
-		dp_run_save_target(run, t, t->ranges, t->nranges, dp_tracee_words(s), nwords);
+		dp_run_save_target(run, t, t->ranges, t->nranges, dp_tracee_words(s), dp_tracee_apart(s), nwords);
 	return 0;
 }
 
@@ -359,6 +360,7 @@ static void renew(struct dp_run *run, struct run_target *t, const struct run_wan
 /* Give the process exactly these modules' probes. */
 static void rearm(struct dp_run *run, struct run_target *t, const struct run_wanted *w)
 {
+	const struct dp_apart none = {0, 0};
 	struct run_range *ranges;
 	u32 nranges, nold = RUN_GLOBALS;
 	pid_t before = be_busy_with(t);
@@ -378,8 +380,8 @@ static void rearm(struct dp_run *run, struct run_target *t, const struct run_wan
 		dp_tracee_remove(t->session, NULL); /* from now on the words stand still */
 		old = dp_run_read_words(t, nold);
 		if (old)
-			dp_run_save_target(run, t, ranges, nranges, old, nold);
-		dp_run_keep_words(t, old, ranges, nranges, w);
+			dp_run_save_target(run, t, ranges, nranges, old, none, nold);
+		dp_run_keep_words(t, old, none, ranges, nranges, w);
 		end_session(run, t);
 	}
 	t->ranges = NULL;

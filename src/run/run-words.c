@@ -63,10 +63,15 @@ void dp_run_end_kept(struct dp_run *run, struct run_target *t)
 		}
 }
 
-void dp_run_keep_words(struct run_target *t, const u64 *old, const struct run_range *ranges, u32 n,
-		       const struct run_wanted *w)
+void dp_run_keep_words(struct run_target *t, volatile const u64 *old, struct dp_apart apart,
+		       const struct run_range *ranges, u32 n, const struct run_wanted *w)
 {
-	const struct dp_agg_view view = {t->pid, true, dp_run_symbol_of, t, dp_run_file_of};
+	const struct dp_agg_view view = {.pid = t->pid,
+					 .ended = true,
+					 .symbolize = dp_run_symbol_of,
+					 .arg = t,
+					 .code_file = dp_run_file_of,
+					 .apart = apart};
 
 	for (u32 i = 0; old && i < n; i++) {
 		const struct run_range *s = &ranges[i];
@@ -76,7 +81,8 @@ void dp_run_keep_words(struct run_target *t, const u64 *old, const struct run_ra
 		if (!k)
 			continue;
 		*k = (struct run_kept){t->kept, s->m, s->generation, dp_run_ended_new(s->m, old + s->locals, &view)};
-		memcpy(k->gates, old + s->gates, s->ngates * sizeof(u64));
+		for (u32 g = 0; g < s->ngates; g++)
+			k->gates[g] = old[s->gates + g];
 		t->kept = k;
 	}
 }

@@ -190,20 +190,6 @@ static void need_thread_pointer(struct jit *j)
 	j->cx_taken = false;
 }
 
-/* One to the word at rdi, and rdx to the one before it. */
-static void add_value(struct jit *j)
-{
-	j->way->add(j, false);
-	op_imm(j->e, true, ALU_ADD, DI, 8);
-	j->way->add(j, true);
-}
-
-static void add_one(struct jit *j)
-{
-	need_thread_pointer(j);
-	j->way->add(j, true);
-}
-
 /* What stands apart, while there are sequences for it. */
 static bool fold_apart(struct jit *j, const struct dp_lowered_effect *e)
 {
@@ -215,7 +201,9 @@ static bool fold_apart(struct jit *j, const struct dp_lowered_effect *e)
 		need_thread_pointer(j); /* while the frame is as it is left from */
 		push(j->e, DX);
 		MOVE(j, DX, AX);
-		add_value(j);
+		j->way->add(j, false);
+		op_imm(j->e, true, ALU_ADD, DI, 8); /* how many values there are */
+		j->way->add(j, true);
 		pop(j->e, DX);
 		return true;
 	}
@@ -225,7 +213,8 @@ static bool fold_apart(struct jit *j, const struct dp_lowered_effect *e)
 		quantile_bar(j);
 	if (e->kind != DP_AGG_COUNT)
 		lea(j->e, true, DI, (struct mem){DI, AX, 8, 0});
-	add_one(j);
+	need_thread_pointer(j);
+	j->way->add(j, true);
 	return true;
 }
 
